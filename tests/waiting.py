@@ -37,7 +37,15 @@ async def until(condition: Callable[[], object], what: str = "", *, timeout_s: f
     deadline = time.monotonic() + timeout_s
     while True:
         value = condition()
-        if await value if inspect.isawaitable(value) else value:
+        if inspect.isawaitable(value):
+            left = asyncio.timeout(max(0, deadline - time.monotonic()))
+            try:
+                async with left:
+                    value = await value
+            except TimeoutError:
+                assert not left.expired(), f"no answer within {timeout_s} s: {what or condition}"
+                raise
+        if value:
             return
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what or condition}"
         await asyncio.sleep(0.002)

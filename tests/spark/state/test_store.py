@@ -98,6 +98,30 @@ def test_clear(store: Store) -> None:
     store.close()
 
 
+def test_clearing_that_failed_can_be_tried_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise Exception("IO error: No space left on device: While open a file for appending: /x/000004.log")
+
+    with monkeypatch.context() as machine:
+        machine.setattr("kohort.spark.state.store.open_rocksdb", full)
+        for _ in range(2):
+            with pytest.raises(StateError, match="make room"):
+                store.clear()
+        with pytest.raises(StateError, match="clear it once more"):
+            store.scan()
+    store.clear("topic")
+    assert store.topic_id == "topic" and store.scan().num_rows == 0
+
+
+def test_a_store_is_closed_after_clearing_it_failed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.spark.state.store.open_rocksdb", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        store.clear()
+    store.close()
+    with pytest.raises(StoreClosedError):
+        store.scan()
+
+
 def test_a_store_of_a_global_table_has_a_position_for_each_partition(tmp_path: Path) -> None:
     store = Store(tmp_path, "g", None)
     store.write(binary(b"a"), binary(b"1"), 5, 0)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
 from kohort.spark.formats.arrow_types import arrow_type
-from kohort.spark.formats.byte_columns import byte_column, fixed
+from kohort.spark.formats.byte_columns import Bools, byte_column, fixed
 from kohort.spark.formats.times import FIRST_US, LAST_US, Counted, TimeFormats, Written, time_format
 
 _FIRST_DAY: Final = FIRST_US // 86_400_000_000
@@ -29,7 +29,11 @@ _EXACT: Final = 2.0**52  # below which doubles are half a unit apart, or less
 
 
 class NotPlainError(ValueError):
-    """Some of the values have to be looked at one by one."""
+    """Some of the values have to be looked at one by one: those of `rows`."""
+
+    def __init__(self, rows: Bools) -> None:
+        super().__init__()
+        self.rows = rows
 
 
 class Column(NamedTuple):
@@ -37,7 +41,7 @@ class Column(NamedTuple):
 
     Attributes:
         read: as what `pyarrow.json` reads it.
-        make: makes the column of that. Raises a `ValueError` if it isn't plain.
+        make: makes the column of that. Raises `NotPlainError`, or a `ValueError` that doesn't say which aren't plain.
         likely: as what msgspec reads a value that is likely to be plain, and none that isn't JSON.
     """
 
@@ -70,13 +74,11 @@ def column(kind: spark.DataType, times: TimeFormats, name: str = "") -> Column |
         case spark.TimestampNTZType():
             clock = Annotated[datetime.datetime, msgspec.Meta(tz=False)]
             return Column(pa.string(), lambda array: _micros(array.cast(arrow)), clock)
-        case spark.TimestampType() if times.of(name) or times.zone != "UTC":
+        case spark.TimestampType():
             way = time_format(times, name)
             if isinstance(way, Counted):
                 return Column(pa.float64(), lambda array: _counted(array, way), float)
             return Column(pa.string(), lambda array: _written(array, way), str)
-        case spark.TimestampType():
-            return Column(arrow, _micros, datetime.datetime)
         case spark.DecimalType() | spark.MapType():
             return None
         case spark.ArrayType():
@@ -101,10 +103,15 @@ def _array(kind: spark.ArrayType, times: TimeFormats, name: str) -> Column | Non
 
     def make(array: pa.Array) -> pa.Array:
         values = array.values
-        if not kind.containsNull and values.null_count:
-            raise NotPlainError
+        try:
+            if not kind.containsNull:
+                _check_plain(_are(values.is_null()))
+            made = element.make(values)
+        except NotPlainError as error:
+            before = np.concatenate([[0], np.cumsum(error.rows)])[array.offsets.to_numpy()]
+            raise NotPlainError(before[1:] > before[:-1]) from None
         mask = array.is_null() if array.null_count else None
-        return pa.ListArray.from_arrays(array.offsets, element.make(values), arrow, mask=mask)
+        return pa.ListArray.from_arrays(array.offsets, made, arrow, mask=mask)
 
     likely = element.likely | None if kind.containsNull else element.likely
     return Column(pa.list_(element.read), make, list[likely])  # type: ignore[valid-type]
@@ -121,11 +128,16 @@ def _struct(kind: spark.StructType, times: TimeFormats, name: str) -> Column | N
 
     def make(array: pa.Array) -> pa.Array:
         made = []
+        not_plain = np.zeros(len(array), np.bool_)
         for number, (each, found) in enumerate(fields):
             values = array.field(number)
             if not each.nullable and values.null_count > array.null_count:  # what isn't there has none of its fields
-                raise NotPlainError
-            made.append(found.make(values))
+                not_plain |= _are(pc.and_(values.is_null(), array.is_valid()))
+            try:
+                made.append(found.make(values))
+            except NotPlainError as error:
+                not_plain |= error.rows
+        _check_plain(not_plain)
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(made, fields=list(arrow), mask=mask)
 
@@ -138,8 +150,7 @@ def _struct(kind: spark.StructType, times: TimeFormats, name: str) -> Column | N
 
 
 def _float(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    if pc.any(pc.is_inf(array)).as_py():  # it takes Inf for Infinity, too
-        raise NotPlainError
+    _check_plain(_are(pc.is_inf(array)))  # it takes Inf for Infinity, too
     return array.cast(arrow, safe=False)
 
 
@@ -153,8 +164,7 @@ def _counted(array: pa.Array, way: Counted) -> pa.Array:
     numbers, there = _numbers(array)
     unit = 10.0**way.scale
     micros = np.rint(numbers * unit)
-    if (np.abs(micros) >= _EXACT).any():
-        raise NotPlainError
+    _check_plain(np.abs(micros) >= _EXACT)
     micros -= np.where(np.abs(micros / unit) > np.abs(numbers), np.sign(numbers), 0)
     return _micros(fixed(pa.timestamp("us", "UTC"), micros.astype(np.int64), there))
 
@@ -162,8 +172,7 @@ def _counted(array: pa.Array, way: Counted) -> pa.Array:
 def _decimal(array: pa.Array, arrow: pa.Decimal128Type) -> pa.Array:
     numbers, there = _numbers(array)
     units = np.rint(numbers * 10.0**arrow.scale)
-    if not ((np.abs(units) < 10.0**arrow.precision) & (units / 10.0**arrow.scale == numbers)).all():
-        raise NotPlainError
+    _check_plain((np.abs(units) >= 10.0**arrow.precision) | (units / 10.0**arrow.scale != numbers))
     low = units.astype(np.int64)
     return fixed(arrow, np.stack([low, low >> 63], axis=1), there)  # 128 bits, the low ones first
 
@@ -172,16 +181,14 @@ def _numbers(array: pa.Array) -> tuple[Any, Any]:
     """Doubles, 0 where there is none, and where there are."""
     there = array.is_valid().to_numpy(zero_copy_only=False)
     numbers = array.fill_null(0).to_numpy(zero_copy_only=False)
-    if not np.isfinite(numbers).all():
-        raise NotPlainError
+    _check_plain(~np.isfinite(numbers))
     return numbers, there
 
 
 def _written(array: pa.Array, way: Written) -> pa.Array:
     texts = byte_column(array)
     micros, bad = way.read(texts)
-    if bad.any():
-        raise NotPlainError
+    _check_plain(bad)
     return fixed(pa.timestamp("us", "UTC"), micros, texts.there)
 
 
@@ -191,7 +198,19 @@ def _micros(array: pa.Array) -> pa.Array:
 
 def _between(array: pa.Array, integers: pa.DataType, least: int, most: int) -> pa.Array:
     """The same, if all of it is; years beyond 1 to 9999 aren't times."""
-    ends: Any = pc.min_max(array.view(integers)).as_py()
+    numbers = array.view(integers)
+    ends: Any = pc.min_max(numbers).as_py()
     if ends["min"] is not None and not least <= ends["min"] <= ends["max"] <= most:
-        raise NotPlainError
+        raise NotPlainError(_are(pc.or_(pc.less(numbers, least), pc.greater(numbers, most))))
     return array
+
+
+def _are(truths: pa.BooleanArray) -> Bools:
+    """As numpy has them; a null is none."""
+    found: Bools = truths.fill_null(False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _check_plain(not_plain: Bools) -> None:
+    if not_plain.any():
+        raise NotPlainError(not_plain)

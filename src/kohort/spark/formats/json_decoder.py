@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -38,8 +37,9 @@ class JsonDecoder:
     - NaN, Infinity and -Infinity are numbers.
     - A null, or a field that is missing, is an error where the column is NOT NULL.
 
-    `pyarrow.json` reads many rows at once, and fails if one of them can't be read, or not so simply. Then those that
-    msgspec wouldn't read are looked at one by one, and the others read at once; or, if that fails, too, parts of them.
+    `pyarrow.json` reads many rows at once, and fails if one of them can't be read. Then those that msgspec wouldn't
+    read are looked at one by one, as are those of which columns can't be made; the others are read at once, or, if that
+    fails, too, parts of them.
     All rows are looked at one by one if a schema has maps, or decimals of more than 15 digits. (Of those with fewer,
     one that is nearer to 0 than a double can be is 0.)
 
@@ -80,28 +80,31 @@ class JsonDecoder:
         """The rows of values, without those that have errors; `numbers` are theirs."""
         if self._likely is None or self._columns is None:
             return self._one_by_one(values, numbers, errors)
-        with suppress(pa.ArrowException, ValueError):
+        try:
             return self._at_once(values, self._columns)
-        likely = np.fromiter(map(self._is_likely, values.to_pylist()), np.bool_, len(values))
-        if likely.any() and not likely.all():
-            with suppress(pa.ArrowException, ValueError):
-                quick = self._at_once(values.filter(pa.array(likely)), self._columns)
-                slow = self._one_by_one(values.filter(pa.array(~likely)), numbers[~likely], errors)
-                left = [number for number in numbers[~likely].tolist() if number not in errors]
-                order = np.argsort(np.concatenate([numbers[likely], np.array(left, np.int64)]))
-                return pa.Table.from_batches([quick, slow]).take(pa.array(order)).combine_chunks().to_batches()[0]
-        if len(values) <= _ONE_BY_ONE:
+        except NotPlainError as error:
+            plain = ~error.rows
+        except (pa.ArrowException, ValueError):
+            plain = np.fromiter(map(self._is_likely, values.to_pylist()), np.bool_, len(values))
+        if not plain.any() or len(values) <= _ONE_BY_ONE:
             return self._one_by_one(values, numbers, errors)
-        parts = range(0, len(values), -(-len(values) // _PARTS))
-        return pa.concat_batches(
-            [self._decode(values.slice(at, parts.step), numbers[at : at + parts.step], errors) for at in parts]
-        )
+        if plain.all():
+            parts = range(0, len(values), -(-len(values) // _PARTS))
+            return pa.concat_batches(
+                [self._decode(values.slice(at, parts.step), numbers[at : at + parts.step], errors) for at in parts]
+            )
+        quick = self._decode(values.filter(pa.array(plain)), numbers[plain], errors)
+        slow = self._one_by_one(values.filter(pa.array(~plain)), numbers[~plain], errors)
+        left = [each for each in (*numbers[plain].tolist(), *numbers[~plain].tolist()) if each not in errors]
+        return pa.concat_batches([quick, slow]).take(pa.array(np.argsort(left), pa.int64()))
 
     def _is_likely(self, value: bytes | None) -> bool:
         assert self._likely is not None
         try:
             if value is not None:
                 self._likely.decode(value)
+                value.decode()  # it skips what it isn't asked for
+                return value.strip(b"{} \t\r\n") != b""  # in an empty object there is no place for the marker
         except (ValueError, RecursionError):
             return False
         return True
@@ -110,24 +113,30 @@ class JsonDecoder:
         """The rows of values that are all plain.
 
         Raises:
-            ValueError, pa.ArrowException: they aren't.
+            NotPlainError: those that aren't.
+            ValueError, pa.ArrowException: some aren't.
         """
-        there = values.drop_null() if values.null_count else values
-        if values.null_count and not self._nulls:
-            raise NotPlainError
-        found = self._read(there, row) if len(there) else pa.array([], row.read)
-        made = row.make(found)
-        if values.null_count:
-            order = np.zeros(len(values), np.int64)
+        if not values.null_count:
+            made = row.make(self._read(values, row))
+        else:
             is_there = values.is_valid().to_numpy(zero_copy_only=False)
-            order[is_there] = np.arange(len(there))
-            made = made.take(pa.array(order, mask=~is_there))
+            if not self._nulls:
+                raise NotPlainError(~is_there)
+            there = values.drop_null()
+            order = np.cumsum(is_there) - 1
+            try:
+                made = row.make(self._read(there, row)).take(pa.array(order, mask=~is_there))
+            except NotPlainError as error:
+                raise NotPlainError(is_there & error.rows[order]) from None
         return pa.RecordBatch.from_arrays(made.flatten(), schema=self.schema)
 
     def _read(self, values: pa.Array, row: Column) -> pa.Array:
         """A struct for each value, as `pyarrow.json` reads them."""
-        if not pc.all(pc.starts_with(values, "{")).as_py():
-            raise NotPlainError
+        if not len(values):
+            return pa.array([], row.read)
+        objects = pc.starts_with(values, "{")
+        if not pc.all(objects).as_py():
+            raise NotPlainError(~objects.to_numpy(zero_copy_only=False))
         text = _content(pc.binary_replace_slice(values, 0, 1, f'\n{{"{self._marker}":0,'.encode()))
         fields = [pa.field(self._marker, pa.int8()), *row.read]
         table = pa.json.read_json(
@@ -137,7 +146,7 @@ class JsonDecoder:
         )
         marks, *columns = (each.combine_chunks() for each in table.itercolumns())
         if len(marks) != len(values) or marks.null_count:  # several objects in a value, or one in several
-            raise NotPlainError
+            raise ValueError("not one object a value")
         return pa.StructArray.from_arrays(columns, fields=list(row.read))
 
     def _one_by_one(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:

@@ -96,7 +96,7 @@ class Written:
         local = texts.there & ~has_offset & ~bad
         if self._zone != "UTC" and local.any():
             micros[local] = _in_zone(micros[local], self._zone)
-        return micros, bad
+        return micros, bad | (micros < FIRST_US) | (micros > LAST_US)
 
     def one(self, value: Any) -> int | None:
         """The µs of a JSON value, or None if it is no such time."""
@@ -108,7 +108,8 @@ class Written:
             return None
         if not bad[0]:
             return int(micros[0])
-        return self._iso(value) if self._operations is None else None
+        read = self._iso(value) if self._operations is None else None
+        return None if read is None or not FIRST_US <= read <= LAST_US else read
 
     def _iso(self, text: str) -> int | None:
         """Of ISO's forms those that are rare, as 2013-01-31 or 20130131T0500."""

@@ -63,7 +63,7 @@ class Store:
         self._memory = memory or default_memory()
         self._lock = ReadersWriterLock(lambda: StoreClosedError(f"store {name} is closed"))
         self._checkpoint = EMPTY
-        self._db = self._open()
+        self._db: Rdict | None = self._open()  # None after clearing it failed
 
     # The checkpoint.
 
@@ -106,8 +106,8 @@ class Store:
             keys = keys.fill_null(_CHECKPOINT_KEY)
         order = pc.sort_indices(keys)  # in key order, each block is read once
         sorted_keys = keys.take(order).to_pylist()
-        with self._reading_or_writing():
-            found: Any = self._db.get(sorted_keys)
+        with self._reading_or_writing() as db:
+            found: Any = db.get(sorted_keys)
         if sorted_keys and sorted_keys[-1] >= _CHECKPOINT_KEY:
             found = [None if key == _CHECKPOINT_KEY else value for key, value in zip(sorted_keys, found, strict=True)]
         original = np.empty(len(order), np.int64)
@@ -124,8 +124,8 @@ class Store:
         """
         batches = []
         left = limit
-        with self._reading_or_writing():
-            rows = iterate(self._db, start, end)
+        with self._reading_or_writing() as db:
+            rows = iterate(db, start, end)
             try:
                 while batch := list(islice(rows, _BATCH if left is None else min(_BATCH, left))):
                     start = batch[-1][0]
@@ -136,7 +136,7 @@ class Store:
             finally:
                 del rows  # iterators keep the files open, and the traceback of an error keeps the iterator
             if left is None or left > 0:
-                check_iteration_ended(self._db, start, end)
+                check_iteration_ended(db, start, end)
         return pa.Table.from_batches(batches, ROW_SCHEMA)
 
     # Writing.
@@ -192,18 +192,20 @@ class Store:
 
     def _write(self, batch: WriteBatch, checkpoint: Checkpoint) -> None:
         batch.put(_CHECKPOINT_KEY, checkpoint.encode())  # last, so that no record replaces it
-        with self._reading_or_writing():
-            self._db.write(batch)
+        with self._reading_or_writing() as db:
+            db.write(batch)
             self._checkpoint = checkpoint
 
     # Files and their errors.
 
     @contextlib.contextmanager
-    def _reading_or_writing(self) -> Iterator[None]:
+    def _reading_or_writing(self) -> Iterator[Rdict]:
         """Keeps the files open, and makes RocksDB's errors errors of local state."""
         with self._lock.shared():
+            if self._db is None:
+                raise StateError(f"{self._described} couldn't be opened again when it was cleared; clear it once more")
             try:
-                yield
+                yield self._db
             except BaseException as error:
                 found = self._state_error(error)
                 if found is None or found is error:
@@ -241,10 +243,10 @@ class Store:
         return db
 
     def _close_files(self) -> None:
-        db: Rdict | None = self._db
-        del self._db  # if closing fails, the last reference closes the files
+        db, self._db = self._db, None  # if closing fails, the last reference closes the files
+        if db is None:
+            return
         try:
-            assert db is not None
             db.close()
         except BaseException as error:
             if (found := self._state_error(error)) is None:
