@@ -83,15 +83,15 @@ class JsonDecoder:
         with suppress(pa.ArrowException, ValueError):
             return self._at_once(values, self._columns)
         likely = np.fromiter(map(self._is_likely, values.to_pylist()), np.bool_, len(values))
-        if likely.any() and not likely.all():
+        if len(values) <= _ONE_BY_ONE or not likely.any():
+            return self._one_by_one(values, numbers, errors)
+        if not likely.all():
             with suppress(pa.ArrowException, ValueError):
                 quick = self._at_once(values.filter(pa.array(likely)), self._columns)
                 slow = self._one_by_one(values.filter(pa.array(~likely)), numbers[~likely], errors)
                 left = [number for number in numbers[~likely].tolist() if number not in errors]
                 order = np.argsort(np.concatenate([numbers[likely], np.array(left, np.int64)]))
                 return pa.Table.from_batches([quick, slow]).take(pa.array(order)).combine_chunks().to_batches()[0]
-        if len(values) <= _ONE_BY_ONE:
-            return self._one_by_one(values, numbers, errors)
         parts = range(0, len(values), -(-len(values) // _PARTS))
         return pa.concat_batches(
             [self._decode(values.slice(at, parts.step), numbers[at : at + parts.step], errors) for at in parts]
