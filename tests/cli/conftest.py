@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from kohort.cli import terminal
-from kohort.cli.data import record_path
+from kohort.cli.data import choose_path
 from kohort.extras import ARROW, MissingExtraError
 from kohort.testing import Broker
 
@@ -40,6 +40,6 @@ def kohort_command(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     def missing(*_: object) -> None:
         raise MissingExtraError
 
-    monkeypatch.setattr(record_path, "require", missing)
+    monkeypatch.setattr(choose_path, "require", missing)
     blocking = f"import sys; sys.modules.update(dict.fromkeys({ARROW})); from kohort.cli import main; main()"
     return [sys.executable, "-c", blocking]

@@ -152,14 +152,14 @@ def _consume(
     import uvloop
 
     from kohort.cli.client.run import run
+    from kohort.cli.data.choose_path import choose_path
     from kohort.cli.data.consume_loop import ConsumeLoop
     from kohort.cli.data.pipes import Interrupter
-    from kohort.cli.data.record_path import record_path
     from kohort.client.consumer import Consumer
 
     selection = wanted.selection()
     given = membership.arguments(selection)
-    path = record_path()
+    path = choose_path()
     render = output.render(path)
     cluster, arguments = client.arguments(Consumer)
     arguments |= given | {"default_api_timeout_ms": max(1, int(client.timeout * 1000))}

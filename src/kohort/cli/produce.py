@@ -99,14 +99,14 @@ def command(
     import uvloop
 
     from kohort.cli.client.run import run
+    from kohort.cli.data.choose_path import choose_path
     from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.data.file_producer import FileProducer
     from kohort.cli.data.input_options import InputOptions
-    from kohort.cli.data.record_path import record_path
     from kohort.client.producer import Producer
 
     options = InputOptions(format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed)
-    read = options.reader(record_path())
+    read = options.reader(choose_path())
     headers = _headers(header or [])
     if headers and format == "records":
         fail("--header: the records have headers of their own")

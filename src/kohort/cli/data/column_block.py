@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kohort.protocol.records.arrow import RECORD_SCHEMA
 
 if TYPE_CHECKING:
-    from kohort.cli.data.record_path import Deliveries
+    from kohort.cli.data.deliveries import Deliveries
     from kohort.client.producer import Producer
 
 

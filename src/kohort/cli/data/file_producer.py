@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.cli.data.deliveries import Deliveries
 from kohort.cli.data.pipes import Interrupter
 from kohort.cli.data.progress import Progress
-from kohort.cli.data.record_path import Block, Deliveries
+from kohort.cli.data.record_path import Block
 from kohort.cli.data.source import Source, open_source
 from kohort.client.errors import NotDeliveredError
 

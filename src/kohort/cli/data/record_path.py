@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
+from kohort.cli.data.deliveries import Deliveries
 from kohort.cli.data.source import Source
 from kohort.client.types import TopicPartition
-from kohort.extras import ARROW, MissingExtraError, require
 
 if TYPE_CHECKING:
     from kohort.cli.data.row_block import RowBlock
@@ -29,17 +28,6 @@ Render: TypeAlias = Callable[[Any], bytes | memoryview]
 
 Template: TypeAlias = Sequence[bytes | str]
 """Literal bytes, and letters of fields."""
-
-
-class Delivery(Awaitable[object], Protocol):
-    """Some records that were sent: awaited, it raises NotDeliveredError if some weren't delivered."""
-
-    def done(self) -> bool:
-        """Whether each was delivered, or has failed."""
-
-
-Deliveries: TypeAlias = deque[tuple[Delivery, int]]
-"""What was sent, and how many records."""
 
 
 class Block(Protocol):
@@ -87,19 +75,3 @@ class RecordPath(Protocol):
 
     def block(self, rows: RowBlock) -> Block:
         """Rows as this path sends them."""
-
-
-def record_path() -> RecordPath:
-    """Columns if the extra `arrow` is installed: they are several times as fast."""
-    try:
-        require("arrow", "records in columns", ARROW)
-    except MissingExtraError:
-        from kohort.cli.data import row_path
-
-        return row_path
-    from kohort.cli.data.no_pandas import without_pandas
-
-    without_pandas()
-    from kohort.cli.data import column_path
-
-    return column_path

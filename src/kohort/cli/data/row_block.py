@@ -12,7 +12,7 @@ from kohort.client.errors import ClientError, NotDeliveredError
 from kohort.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kohort.cli.data.record_path import Deliveries
+    from kohort.cli.data.deliveries import Deliveries
     from kohort.client.producer import Producer
     from kohort.client.producing.delivery import Delivery
     from kohort.protocol.records.rows import Headers

@@ -23,7 +23,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from kohort.cli.placing.document import Value, read_document
+from kohort.cli.placing.document import Value
+from kohort.cli.placing.read_document import read_document
 from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
 from kohort.streams.tasks import TaskId
 

@@ -66,7 +66,9 @@ class Rebalancer:
         heartbeats.check_and_complete(member)
         member.heartbeat_satisfied = False
         timeout = member.session_timeout_ms if timeout_ms is None else timeout_ms
-        heartbeats.try_complete_else_watch(DelayedHeartbeat(self, group, member, now + timeout), (member,))
+        heartbeats.try_complete_else_watch(
+            DelayedHeartbeat(group, member, now + timeout, self.expire_session), (member,)
+        )
 
     def cancel_session_timeout(self, member: Member) -> None:
         member.is_leaving = True
@@ -84,7 +86,7 @@ class Rebalancer:
     def add_pending_member(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
         """Gives a client `timeout_ms` to join with the id that it was given."""
         group.pending_members.add(member_id)
-        operation = DelayedPendingMember(self, group, member_id, self._effects.now + timeout_ms)
+        operation = DelayedPendingMember(group, member_id, self._effects.now + timeout_ms, self.remove_pending_member)
         self.heartbeats.try_complete_else_watch(operation, (_pending_key(group, member_id),))
 
     def remove_pending_member(self, group: ClassicGroup, member_id: str) -> None:
@@ -165,13 +167,14 @@ class Rebalancer:
             delay = self._settings.group_initial_rebalance_delay_ms
             remaining = max(group.rebalance_timeout_ms - delay, 0)
             group.new_member_added = False
-            self.joins.try_complete_else_watch(InitialDelayedJoin(self, group, now, delay, remaining), (group,))
+            initial = InitialDelayedJoin(group, now, delay, remaining, self.complete_initial_join)
+            self.joins.try_complete_else_watch(initial, (group,))
         else:
             self._await_joins(group)
 
     def _await_joins(self, group: ClassicGroup, at_least_ms: int = 0) -> None:
         deadline = self._effects.now + max(group.rebalance_timeout_ms, at_least_ms)
-        self.joins.try_complete_else_watch(DelayedJoin(self, group, deadline), (group,))
+        self.joins.try_complete_else_watch(DelayedJoin(group, deadline, self.complete_join), (group,))
 
     def complete_initial_join(self, join: InitialDelayedJoin) -> None:
         """Begins the first generation; or waits again, for a further initial rebalance delay, if members were added."""
@@ -181,7 +184,7 @@ class Rebalancer:
                 group.new_member_added = False
                 delay = min(self._settings.group_initial_rebalance_delay_ms, join.remaining_ms)
                 remaining = max(join.remaining_ms - join.delay_ms, 0)
-                following = InitialDelayedJoin(self, group, self._effects.now, delay, remaining)
+                following = InitialDelayedJoin(group, self._effects.now, delay, remaining, self.complete_initial_join)
                 self.joins.try_complete_else_watch(following, (group,))
             else:
                 self.complete_join(group)
@@ -211,7 +214,7 @@ class Rebalancer:
             self._answer_joins(group, now)
             group.pending_sync.update(group.members)
             deadline = now + group.rebalance_timeout_ms
-            self.syncs.try_complete_else_watch(DelayedSync(self, group, deadline), (group,))
+            self.syncs.try_complete_else_watch(DelayedSync(group, deadline, self.expire_pending_sync), (group,))
 
     def _answer_joins(self, group: ClassicGroup, now: int) -> None:
         joining, group.joining = group.joining, {}

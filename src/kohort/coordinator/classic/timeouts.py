@@ -9,24 +9,23 @@ DelayedSync           rebalance timeout: members that haven't sent SyncGroup wit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import Member
 from kohort.coordinator.purgatory import DelayedOperation
 
-if TYPE_CHECKING:
-    from kohort.coordinator.classic.rebalancer import Rebalancer
-
 
 class DelayedHeartbeat(DelayedOperation):
     """Waits for the next heartbeat of a member; its deadline is the session timeout."""
 
-    __slots__ = ("group", "member", "rebalancer")
+    __slots__ = ("expire", "group", "member")
 
-    def __init__(self, rebalancer: Rebalancer, group: ClassicGroup, member: Member, deadline: int) -> None:
+    def __init__(
+        self, group: ClassicGroup, member: Member, deadline: int, expire: Callable[[ClassicGroup, Member], None]
+    ) -> None:
         super().__init__(deadline)
-        self.rebalancer = rebalancer
+        self.expire = expire
         self.group = group
         self.member = member
 
@@ -35,17 +34,19 @@ class DelayedHeartbeat(DelayedOperation):
 
     def on_expiration(self) -> None:
         if not self.group.should_keep_alive(self.member):
-            self.rebalancer.expire_session(self.group, self.member)
+            self.expire(self.group, self.member)
 
 
 class DelayedPendingMember(DelayedOperation):
     """Waits for a client to join with the member id it was given (KIP-394); at its deadline the id is void."""
 
-    __slots__ = ("group", "member_id", "rebalancer")
+    __slots__ = ("expire", "group", "member_id")
 
-    def __init__(self, rebalancer: Rebalancer, group: ClassicGroup, member_id: str, deadline: int) -> None:
+    def __init__(
+        self, group: ClassicGroup, member_id: str, deadline: int, expire: Callable[[ClassicGroup, str], None]
+    ) -> None:
         super().__init__(deadline)
-        self.rebalancer = rebalancer
+        self.expire = expire
         self.group = group
         self.member_id = member_id
 
@@ -53,37 +54,46 @@ class DelayedPendingMember(DelayedOperation):
         return self.member_id not in self.group.pending_members and self.force_complete()
 
     def on_expiration(self) -> None:
-        self.rebalancer.remove_pending_member(self.group, self.member_id)
+        self.expire(self.group, self.member_id)
 
 
 class DelayedJoin(DelayedOperation):
     """Waits for all members to rejoin; at its deadline the rebalance goes on without the others (KIP-62)."""
 
-    __slots__ = ("group", "rebalancer")
+    __slots__ = ("complete", "group")
 
-    def __init__(self, rebalancer: Rebalancer, group: ClassicGroup, deadline: int) -> None:
+    def __init__(self, group: ClassicGroup, deadline: int, complete: Callable[[ClassicGroup], None]) -> None:
         super().__init__(deadline)
-        self.rebalancer = rebalancer
+        self.complete = complete
         self.group = group
 
     def try_complete(self) -> bool:
         return self.group.all_joined and self.force_complete()
 
     def on_complete(self) -> None:
-        self.rebalancer.complete_join(self.group)
+        self.complete(self.group)
 
 
-class InitialDelayedJoin(DelayedJoin):
+class InitialDelayedJoin(DelayedOperation):
     """Gives the first members of a group some time to come together; more time while they come.
 
     It always waits `delay_ms`, however many have joined. While new members keep coming it waits again, for up to
     `remaining_ms` more.
     """
 
-    __slots__ = ("delay_ms", "remaining_ms")
+    __slots__ = ("complete", "delay_ms", "group", "remaining_ms")
 
-    def __init__(self, rebalancer: Rebalancer, group: ClassicGroup, now: int, delay_ms: int, remaining_ms: int) -> None:
-        super().__init__(rebalancer, group, now + delay_ms)
+    def __init__(
+        self,
+        group: ClassicGroup,
+        now: int,
+        delay_ms: int,
+        remaining_ms: int,
+        complete: Callable[[InitialDelayedJoin], None],
+    ) -> None:
+        super().__init__(now + delay_ms)
+        self.complete = complete
+        self.group = group
         self.delay_ms = delay_ms
         self.remaining_ms = remaining_ms
 
@@ -92,21 +102,21 @@ class InitialDelayedJoin(DelayedJoin):
         return False
 
     def on_complete(self) -> None:
-        self.rebalancer.complete_initial_join(self)
+        self.complete(self)
 
 
 class DelayedSync(DelayedOperation):
     """Waits for all members of a generation to send SyncGroup; at its deadline those that haven't are removed."""
 
-    __slots__ = ("group", "rebalancer")
+    __slots__ = ("expire", "group")
 
-    def __init__(self, rebalancer: Rebalancer, group: ClassicGroup, deadline: int) -> None:
+    def __init__(self, group: ClassicGroup, deadline: int, expire: Callable[[ClassicGroup], None]) -> None:
         super().__init__(deadline)
-        self.rebalancer = rebalancer
+        self.expire = expire
         self.group = group
 
     def try_complete(self) -> bool:
         return not self.group.pending_sync and self.force_complete()
 
     def on_expiration(self) -> None:
-        self.rebalancer.expire_pending_sync(self.group)
+        self.expire(self.group)
