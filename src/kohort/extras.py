@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["ARROW", "SPARK", "MissingExtraError", "require"]
+__all__ = ["ARROW", "SPARK", "MissingExtraError", "are_installed", "require"]
 
 ARROW: Final = ("numba", "numpy", "pyarrow")
 SPARK: Final = (*ARROW, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
@@ -16,6 +16,11 @@ _DISTRIBUTIONS: Final = {"yaml": "PyYAML"}
 
 class MissingExtraError(ImportError):
     """Something needs packages that only an extra brings."""
+
+
+def are_installed(packages: Sequence[str]) -> bool:
+    """Whether packages can be imported, without importing them."""
+    return not _missing(packages)
 
 
 def require(extra: str, what: str, packages: Sequence[str]) -> None:
@@ -29,7 +34,10 @@ def require(extra: str, what: str, packages: Sequence[str]) -> None:
     Raises:
         MissingExtraError: some aren't; says which, and what to install.
     """
-    missing = [_DISTRIBUTIONS.get(name, name) for name in packages if find_spec(name) is None]
-    if missing:
+    if missing := [_DISTRIBUTIONS.get(name, name) for name in _missing(packages)]:
         named = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         raise MissingExtraError(f"{what} needs {named}: pip install 'kohort[{extra}]'")
+
+
+def _missing(packages: Sequence[str]) -> list[str]:
+    return [name for name in packages if find_spec(name) is None]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from kohort.cli.data.record_path import RecordPath
-from kohort.extras import ARROW, MissingExtraError, require
+from kohort.extras import ARROW, are_installed
 
 
 def choose_path() -> RecordPath:
     """Columns if the extra `arrow` is installed: they are several times as fast."""
-    try:
-        require("arrow", "records in columns", ARROW)
-    except MissingExtraError:
+    if not are_installed(ARROW):
         from kohort.cli.data import row_path
 
         return row_path

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from typing import Final
 
-from kohort.extras import require
+from kohort.extras import are_installed, require
+
+_PACKAGES: Final = ("ortools",)
 
 
 def is_installed() -> bool:
-    return find_spec("ortools") is not None
+    return are_installed(_PACKAGES)
 
 
 def require_or_tools() -> None:
     """Raises MissingExtraError, which says what to install, if OR-Tools isn't there."""
-    require("placement", "placing this group by optimal", ("ortools",))
+    require("placement", "placing this group by optimal", _PACKAGES)
