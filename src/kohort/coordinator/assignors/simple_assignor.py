@@ -20,7 +20,8 @@ def simple(group: GroupSpec) -> Assignment:
     difference.
 
     Where all members subscribe to the same topics, all partitions are shared out in one go. Otherwise each topic is
-    shared out among its subscribers by itself. O(subscriptions × log members + partitions × log partitions + assignments).
+    shared out among its subscribers by itself.
+    O(subscriptions × log members + partitions × log partitions + assignments).
     """
     targets: dict[str, set[TopicIdPartition]] = {member_id: set() for member_id in sorted(group.members)}
     topics = group.subscribed()
