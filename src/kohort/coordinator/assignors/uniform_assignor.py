@@ -44,6 +44,6 @@ def _even(group: GroupSpec) -> Assignment:
             del unassigned[partition]
     rest = iter(unassigned)
     return {
-        member_id: frozenset(kept[member_id]).union(islice(rest, quotas[member_id] - len(kept[member_id])))
-        for member_id in group.members
+        member_id: frozenset(theirs).union(islice(rest, quotas[member_id] - len(theirs)))
+        for member_id, theirs in kept.items()
     }
