@@ -57,6 +57,6 @@ def test_bytes_that_are_none(data: bytes) -> None:
 def test_any_bytes(data: bytes) -> None:
     for decode in (decode_subscription, decode_assignment):
         try:
-            decode(data, Topics())  # type: ignore[operator]
+            decode(data, Topics())
         except ProtocolError as error:
             assert str(error)

@@ -87,7 +87,7 @@ def _version(data: bytes) -> int:
 
 
 def _ids(topics: Iterable[tuple[str, Iterable[int]]], cluster: Cluster) -> frozenset[TopicIdPartition]:
-    found = set()
+    found: set[TopicIdPartition] = set()
     for name, partitions in topics:
         topic_id, count = cluster.topic_id(name), cluster.partitions(name)
         if topic_id is not None and count is not None:
