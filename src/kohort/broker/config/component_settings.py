@@ -15,6 +15,7 @@ from kohort.log.config import LogConfig
 
 if TYPE_CHECKING:
     from kohort.coordinator.shard import GroupSettings
+    from kohort.coordinator.share_state import ShareStateSettings
     from kohort.coordinator.streams.settings import StreamsSettings
     from kohort.coordinator.transactions.settings import TransactionSettings
 
@@ -122,3 +123,9 @@ def transaction_settings(settings: Settings) -> TransactionSettings:
     from kohort.coordinator.transactions.settings import TransactionSettings
 
     return settings_for(TransactionSettings, settings)
+
+
+def share_state_settings(settings: Settings) -> ShareStateSettings:
+    from kohort.coordinator.share_state import ShareStateSettings
+
+    return settings_for(ShareStateSettings, settings)

@@ -74,8 +74,8 @@ GROUP_KEYS: Final = keys_by_name(
             "Time between two reports of a streams group's members on how far their state is restored, in ms.", 1),
     )
 )
-"""Kafka 4.2's group keys; of 4.3 those about a share group's limits; of 4.4 those about warm-ups, racks and assignors
-of streams groups.
+"""Kafka 4.2's group keys, of 4.3 those about a share group's limits, and of 4.4 those about warm-ups, racks and
+assignors of streams groups.
 
 The default of each is the broker's `group.` and its name, where there is such a key; that of an assignor's name is the
 first of `group.streams.assignors`."""
