@@ -161,6 +161,12 @@ class ShareSessions:
         keys = list(self._of_connection.get(connection, ()))
         return [session for key in keys if (session := self.remove(*key)) is not None]
 
+    def clear(self) -> None:
+        """Ends all sessions."""
+        self._sessions.clear()
+        self._of_connection.clear()
+        self._of_group.clear()
+
     def has_members(self, group_id: str) -> bool:
         """Whether a member of the group has a session."""
         return group_id in self._of_group
