@@ -7,6 +7,7 @@ import functools
 import random
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ from kohort.broker.log_manager import LogManager
 from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics, MetricSources
 from kohort.broker.periodic_tasks import PeriodicTasks
+from kohort.broker.share.dead_letters import DeadLetterQueue
+from kohort.broker.share.group_configs import ShareGroupConfigs
+from kohort.broker.share.partitions import SharePartitions
+from kohort.broker.share.sessions import ShareSessions
 from kohort.broker.share_coordinator import ShareCoordinator
 from kohort.broker.streams.placer import Placer
 from kohort.broker.timers import EventLoopTimingWheel
@@ -33,6 +38,7 @@ from kohort.broker.topics import ConfigResource, Topic, Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
 from kohort.coordinator.purgatory import Purgatory
+from kohort.log import Log
 
 
 def now_ms() -> int:
@@ -74,7 +80,8 @@ class Broker(BrokerComponents):
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
         fetches = Purgatory("fetch", wheel)
-        flusher = LogFlusher(durable, fetches.check_and_complete)
+        waiting_fetches = [fetches]
+        flusher = LogFlusher(durable, functools.partial(_check_fetches, waiting_fetches))
         fetch_sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"),
             functools.partial(random.SystemRandom().randrange, 1, 2**31),
@@ -94,13 +101,26 @@ class Broker(BrokerComponents):
         share_state = ShareCoordinator(environment)
         coordinators = (groups, transactions, share_state)
 
+        shares = SharePartitions(
+            share_state,
+            ShareSessions(settings.int("group.share.max.share.sessions")),
+            ShareGroupConfigs(settings, topics, lambda: True),
+            DeadLetterQueue(topics, config, flusher, now_ms),
+            wheel,
+            now_ms,
+        )
+        waiting_fetches.append(shares.fetches)
+
         # Events: who hears what of whom.
         topics.on_created.append(groups.topic_created)
         topics.on_deleted.append(functools.partial(_complete_fetches, fetches))
         topics.on_deleted.append(groups.topic_deleted)
+        topics.on_deleted.append(shares.evict_topic)
         topics.on_deleted.append(share_state.topic_deleted)
         topics.on_config_changed.append(config.config_changed)
         topics.on_config_changed.append(groups.config_changed)
+        topics.on_config_changed.append(shares.config_changed)
+        config.on_changed.append(shares.configure)
         config.on_changed.append(functools.partial(log_manager.reconfigure, topics))
         config.on_changed.append(groups.reconfigure)
         placer.on_placed.append(groups.placed)
@@ -125,6 +145,7 @@ class Broker(BrokerComponents):
             groups=groups,
             transactions=transactions,
             share_state=share_state,
+            shares=shares,
             transaction_markers=transaction_markers,
             auto_topic_creation=AutoTopicCreation(topics, config, coordinators),
             metadata_log=metadata_log,
@@ -174,6 +195,12 @@ class Broker(BrokerComponents):
         # In a thread, as it may take long, and a second signal must still be handled.
         logs = self.log_manager.logs(self.topics)
         await asyncio.get_running_loop().run_in_executor(None, self.log_manager.close, logs)
+
+
+def _check_fetches(purgatories: Sequence[Purgatory], log: Log) -> None:
+    """Lets the fetches look that wait for data of a log."""
+    for purgatory in purgatories:
+        purgatory.check_and_complete(log)
 
 
 def _complete_fetches(fetches: Purgatory, topic: Topic) -> None:
