@@ -25,6 +25,7 @@ from kohort.broker.log_manager import LogManager
 from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics, MetricSources
 from kohort.broker.periodic_tasks import PeriodicTasks
+from kohort.broker.share_coordinator import ShareCoordinator
 from kohort.broker.streams.placer import Placer
 from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Topic, Topics
@@ -88,12 +89,14 @@ class Broker(BrokerComponents):
         groups = GroupCoordinator(environment, placer)
         transaction_markers = TransactionMarkers(flusher, groups)
         transactions = TransactionCoordinator(environment, transaction_markers)
-        coordinators = (groups, transactions)
+        share_state = ShareCoordinator(environment)
+        coordinators = (groups, transactions, share_state)
 
         # Events: who hears what of whom.
         topics.on_created.append(groups.topic_created)
         topics.on_deleted.append(functools.partial(_complete_fetches, fetches))
         topics.on_deleted.append(groups.topic_deleted)
+        topics.on_deleted.append(share_state.topic_deleted)
         topics.on_config_changed.append(config.config_changed)
         topics.on_config_changed.append(groups.config_changed)
         config.on_changed.append(functools.partial(log_manager.reconfigure, topics))
@@ -118,6 +121,7 @@ class Broker(BrokerComponents):
             client_telemetry=client_telemetry,
             groups=groups,
             transactions=transactions,
+            share_state=share_state,
             transaction_markers=transaction_markers,
             auto_topic_creation=AutoTopicCreation(topics, config, coordinators),
             metadata_log=metadata_log,
@@ -135,6 +139,7 @@ class Broker(BrokerComponents):
                 counters=metrics,
                 topics=lambda: topics,
                 group_shards=groups.active,
+                share_state_shards=share_state.active,
                 coordinators_loading=[coordinator.loading for coordinator in coordinators],
                 placements=placer,
                 delayed_fetches=lambda: fetches.delayed,

@@ -14,6 +14,7 @@ from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.log_manager import LogManager
 from kohort.broker.metrics.counters import Metrics
+from kohort.broker.share_coordinator import ShareCoordinator
 from kohort.broker.topics import Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
@@ -45,6 +46,7 @@ class BrokerComponents:
     client_telemetry: ClientTelemetry
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    share_state: ShareCoordinator
     transaction_markers: TransactionMarkers
     auto_topic_creation: AutoTopicCreation
 

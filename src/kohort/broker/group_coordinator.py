@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
+from kohort.broker.cluster import BrokerCluster
 from kohort.broker.config import Settings
 from kohort.broker.config.component_settings import group_settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, ShardState
 from kohort.broker.periodic_tasks import PeriodicTask
-from kohort.broker.streams.cluster import BrokerCluster
 from kohort.broker.streams.group_configs import StreamsGroupConfigs
 from kohort.broker.streams.internal_topics import InternalTopics
 from kohort.broker.streams.placer import Placer

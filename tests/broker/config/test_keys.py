@@ -1,4 +1,4 @@
-"""The tables of keys, beside those of Apache Kafka 4.2, and of 4.4 for what only that has."""
+"""The tables of keys, beside those of Apache Kafka 4.2, and of 4.3 and 4.4 for what only those have."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
 NEWER_BROKER_KEYS = {
+    "group.share.max.delivery.count.limit": ("int", 10),
+    "group.share.max.partition.max.record.locks": ("int", 4000),
+    "group.share.min.delivery.count.limit": ("int", 2),
+    "group.share.min.partition.max.record.locks": ("int", 100),
     "group.streams.acceptable.recovery.lag": ("long", 10_000),
     "group.streams.assignors": ("list", ("optimal", "sticky")),  # in Kafka, sticky alone
     "group.streams.max.warmup.replicas": ("int", 20),
@@ -31,13 +35,16 @@ NEWER_BROKER_KEYS = {
     "group.streams.task.offset.interval.ms": ("int", 60_000),
 }
 NEWER_GROUP_KEYS = {
+    "share.delivery.count.limit": ("int", 5),
+    "share.partition.max.record.locks": ("int", 2000),
+    "share.renew.acknowledge.enable": ("boolean", True),
     "streams.acceptable.recovery.lag": ("long", 10_000),
     "streams.assignor.name": ("string", None),
     "streams.num.warmup.replicas": ("int", 2),
     "streams.rack.aware.assignment.tags": ("list", ()),
     "streams.task.offset.interval.ms": ("int", 60_000),
 }
-"""Keys of Kafka 4.4, with their types and defaults there."""
+"""Keys of Kafka 4.3 and 4.4, with their types and defaults there."""
 
 
 def _value(default: object) -> object:

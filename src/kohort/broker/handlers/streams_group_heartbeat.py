@@ -11,7 +11,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply, map_reply, when_replied
-from kohort.coordinator.streams.environment import Cluster
+from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.streams.request_validation import check_topology
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
