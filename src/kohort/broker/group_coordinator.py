@@ -32,6 +32,9 @@ from kohort.protocol.stored import OFFSETS_TOPIC
 LARGEST_STEP: Final = 8 * 1024 * 1024
 """Bytes of the records of one step: they are one batch."""
 
+_FEATURES: Final = {"consumer": "group.version", "share": "share.version", "streams": "streams.version"}
+"""The feature of each kind of groups that has one."""
+
 log = logging.getLogger("kohort.broker.group_coordinator")
 
 
@@ -40,7 +43,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     Attributes:
         cluster: the topics as groups see them.
-        streams_offered: whether streams groups are enabled (group.coordinator.rebalance.protocols).
     """
 
     def __init__(
@@ -60,7 +62,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
             },
         )
         self._protocols = frozenset(config.names("group.coordinator.rebalance.protocols"))
-        self.streams_offered = self.offered("streams")
         self._settings = group_settings(config)
         self._streams_configs = GroupConfigs(config, topics, streams_settings)
         self._consumer_configs = GroupConfigs(config, topics, consumer_settings)
@@ -75,6 +76,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         )
         self._changed_topics: dict[str, None] = {}
 
+    def offered(self, kind: str) -> bool:
+        """Whether consumer, share or streams groups are served: they are enabled, and their feature is on.
+
+        Share groups need no entry in group.coordinator.rebalance.protocols, as in Kafka.
+        """
+        enabled = kind == "share" or kind in self._protocols
+        return enabled and self.environment.features.level(_FEATURES[kind]) > 0
+
     def make(self, partition: int) -> GroupShard:
         return GroupShard(
             partition,
@@ -84,10 +93,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
             self._streams_environment,
             self._consumer_environment,
         )
-
-    def offered(self, protocol: str) -> bool:
-        """Whether groups of a protocol, such as "consumer", are enabled (group.coordinator.rebalance.protocols)."""
-        return protocol in self._protocols
 
     def value_version(self, value: Data) -> int:
         """The version that Kafka 4.2 writes."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kohort.broker.share import reading
 from kohort.broker.share.offset_reset import duration_ms, start_offset
 from kohort.broker.share.reading import end_offset, read_batches
 from kohort.log.log import Log
@@ -15,9 +16,11 @@ from tests.log.batches import NOW, open_log
 
 def append(log: Log, count: int = 1, *, producer: int | None = None, now: int = NOW) -> None:
     """A batch of `count` records; of an open transaction with a producer."""
-    records = [(b"k", b"v" * 50)] * count
-    transaction = {} if producer is None else {"producer_id": producer, "producer_epoch": 0, "transactional": True}
-    log.append(encode_records(records, now, **transaction), now=now, origin=Origin.COORDINATOR)
+    open_of, epoch = (-1, -1) if producer is None else (producer, 0)
+    records = encode_records(
+        [(b"k", b"v" * 50)] * count, now, producer_id=open_of, producer_epoch=epoch, transactional=open_of >= 0
+    )
+    log.append(records, now=now, origin=Origin.COORDINATOR)
 
 
 def end(log: Log, producer: int, *, commit: bool) -> None:
@@ -29,17 +32,33 @@ def test_batches_come_as_they_are(tmp_path: Path) -> None:
     for _ in range(4):
         append(log, 3)
     size = len(log.read(0, 1 << 20, up_to=3))
-    fetched = read_batches(log, 4, 2 * size + 7, committed=False, min_one=True)
+    fetched = read_batches(log, 4, 2 * size + 7, committed=False, min_one=True, max_records=100)
     assert fetched.ranges == [(3, 5), (6, 8)]  # the third isn't complete
     assert fetched.between(3, 8) == log.read(3, 2 * size, up_to=12)
     assert fetched.between(7, 7) == log.read(6, size, up_to=12)
     assert fetched.between(4, 5) == log.read(3, size, up_to=12)
-    assert read_batches(log, 0, 7, committed=False, min_one=True).ranges == [(0, 2)]
-    assert read_batches(log, 0, 7, committed=False, min_one=False).ranges == []
-    assert read_batches(log, 12, 1 << 20, committed=False, min_one=True).ranges == []
+    assert read_batches(log, 0, 7, committed=False, min_one=True, max_records=100).ranges == [(0, 2)]
+    assert read_batches(log, 0, 7, committed=False, min_one=False, max_records=100).ranges == []
+    assert read_batches(log, 12, 1 << 20, committed=False, min_one=True, max_records=100).ranges == []
+    log.delete_records(3)
     with pytest.raises(KafkaError) as caught:
-        read_batches(log, 13, 1 << 20, committed=False, min_one=True)
+        read_batches(log, 2, 1 << 20, committed=False, min_one=True, max_records=100)
     assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_no_more_is_read_than_the_records_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path / "t-0")
+    for _ in range(50):
+        append(log, 3)
+    size = len(log.read(0, 1 << 20, up_to=3))
+    whole = log.read(0, 50 * size, up_to=150)
+    for piece in (3 * size - 1, 3 * size, size - 1, 5):
+        monkeypatch.setattr(reading, "PIECE_BYTES", piece)
+        fetched = read_batches(log, 4, 1 << 20, committed=False, min_one=True, max_records=20)
+        assert fetched.ranges[0] == (3, 5)
+        assert fetched.ranges[6] == (21, 23)  # 23 is the last of 20
+        assert len(fetched.ranges) <= 9
+        assert bytes(fetched.between(0, 200)) == whole[size : size * (1 + len(fetched.ranges))]
 
 
 def test_what_was_aborted_is_found_between_what_was_not(tmp_path: Path) -> None:
@@ -54,13 +73,13 @@ def test_what_was_aborted_is_found_between_what_was_not(tmp_path: Path) -> None:
     append(log, 1, producer=1)  # 8: open
     append(log, 1)  # 9
     assert (end_offset(log, committed=True), end_offset(log, committed=False)) == (8, 10)
-    everything = read_batches(log, 0, 1 << 20, committed=False, min_one=True)
+    everything = read_batches(log, 0, 1 << 20, committed=False, min_one=True, max_records=100)
     assert (len(everything.ranges), list(everything.aborted)) == (9, [])
-    committed = read_batches(log, 0, 1 << 20, committed=True, min_one=True)
+    committed = read_batches(log, 0, 1 << 20, committed=True, min_one=True, max_records=100)
     assert committed.ranges[-1] == (7, 7)
     assert committed.aborted == [(0, 1)]
-    assert read_batches(log, 1, 1 << 20, committed=True, min_one=True).aborted == [(0, 1)]
-    assert read_batches(log, 5, 1 << 20, committed=True, min_one=True).aborted == []
+    assert read_batches(log, 1, 1 << 20, committed=True, min_one=True, max_records=100).aborted == [(0, 1)]
+    assert read_batches(log, 5, 1 << 20, committed=True, min_one=True, max_records=100).aborted == []
 
 
 def test_where_a_group_begins(tmp_path: Path) -> None:

@@ -88,6 +88,15 @@ def group_value(settings: Settings, configs: Mapping[str, str], name: str) -> Va
     return settings.value(broker_key) if broker_key in BROKER_KEYS else key.default
 
 
+def bounded_group_value(settings: Settings, configs: Mapping[str, str], name: str) -> int:
+    """Returns the value of a group's key as `group_value` does; its own is clamped to the broker's bounds of today."""
+    value = group_value(settings, configs, name)
+    assert isinstance(value, int)
+    low, high = GROUP_LIMITS.get(name, (None, None)) if name in configs else (None, None)
+    at_least = value if low is None else max(value, settings.int(low))
+    return at_least if high is None else min(at_least, settings.int(high))
+
+
 def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsSettings:
     """Returns the settings of a streams group.
 
@@ -131,11 +140,8 @@ def _group_values(kind: str, names: Iterable[str], settings: Settings, configs: 
         name = f"{kind}.{field.replace('_', '.')}"
         if name not in GROUP_KEYS:
             continue
-        values[field] = value = group_value(settings, configs, name)
-        if name in configs and isinstance(value, int):
-            low, high = GROUP_LIMITS.get(name, (None, None))
-            at_least = value if low is None else max(value, settings.int(low))
-            values[field] = at_least if high is None else min(at_least, settings.int(high))
+        value = group_value(settings, configs, name)
+        values[field] = bounded_group_value(settings, configs, name) if isinstance(value, int) else value
     return values
 
 

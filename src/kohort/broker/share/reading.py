@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kohort.log.log import Log
 from kohort.log.types import Aborted
 from kohort.protocol.records.batch import BatchHeader, scan_batches
+
+PIECE_BYTES: Final = 1 << 18
+"""Of a log that are read at once: a few hundred records are often less than the bytes that a client takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +50,41 @@ def end_offset(log: Log, *, committed: bool) -> int:
     return log.last_stable_offset if committed else log.high_watermark
 
 
-def read_batches(log: Log, offset: int, max_bytes: int, *, committed: bool, min_one: bool) -> FetchedBatches:
-    """Reads the complete batches from the one with `offset` on.
+def read_batches(
+    log: Log, offset: int, max_bytes: int, *, committed: bool, min_one: bool, max_records: int
+) -> FetchedBatches:
+    """Reads the complete batches from the one with `offset` on, in pieces until there is enough.
 
     Args:
         max_bytes: no more than this, but for the first batch with `min_one`.
         committed: whether the group reads committed records only.
+        max_records: it stops after the batch that has this many offsets after `offset`.
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE or KAFKA_STORAGE_ERROR.
         CorruptRecordError: the log's file is damaged there.
     """
     up_to = end_offset(log, committed=committed)
-    data = log.read(offset, max_bytes, up_to=up_to, min_one=min_one)
-    headers = list(scan_batches(data))
-    size = headers[-1].end if headers else 0
+    data, headers = b"", list[BatchHeader]()
+    at, last = offset, offset + max_records - 1
+    while at <= last and at < up_to:
+        size = headers[-1].end if headers else 0
+        room = max_bytes - size
+        if room <= 0 and headers:
+            break
+        piece = log.read(at, min(max(room, 0), PIECE_BYTES), up_to=up_to, min_one=True)
+        if len(piece) > room and (headers or not min_one):
+            break
+        found = list(scan_batches(piece))
+        if not found:
+            break
+        data = data[:size] + piece if headers else piece
+        headers += [header._replace(position=header.position + size) for header in found] if size else found
+        at = headers[-1].next_offset
     aborted: list[tuple[int, int]] = []
     if committed and headers:
-        aborted = aborted_batches(headers, log.aborted_transactions(headers[0].base_offset, up_to, size=size))
+        transactions = log.aborted_transactions(headers[0].base_offset, up_to, size=headers[-1].end)
+        aborted = aborted_batches(headers, transactions)
     return FetchedBatches(data, headers, aborted)
 
 

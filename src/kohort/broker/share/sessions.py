@@ -33,7 +33,7 @@ PartitionKey = tuple[UUID, int]
 
 @dataclass(slots=True, eq=False)
 class ShareSession:
-    """A member's partitions, in the order they were added; those that returned records last are at the end.
+    """A member's partitions, in the order they were added.
 
     Attributes:
         epoch: of the member's next request.
@@ -57,8 +57,6 @@ class ShareSession:
         """Whether a response has the partition: with records, an error, or for the first time without the error."""
         failed_before = self.partitions.get(key, False)
         if key in self.partitions:
-            if has_records:
-                del self.partitions[key]  # to the end
             self.partitions[key] = failed
         return has_records or failed or failed_before
 
@@ -160,6 +158,12 @@ class ShareSessions:
         """Ends the sessions that a connection opened, and returns them."""
         keys = list(self._of_connection.get(connection, ()))
         return [session for key in keys if (session := self.remove(*key)) is not None]
+
+    def clear(self) -> None:
+        """Ends all sessions."""
+        self._sessions.clear()
+        self._of_connection.clear()
+        self._of_group.clear()
 
     def has_members(self, group_id: str) -> bool:
         """Whether a member of the group has a session."""
