@@ -26,6 +26,7 @@ from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics, MetricSources
 from kohort.broker.periodic_tasks import PeriodicTasks
 from kohort.broker.share_coordinator import ShareCoordinator
+from kohort.broker.share_group_states import ShareGroupStates
 from kohort.broker.streams.placer import Placer
 from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Topic, Topics
@@ -122,6 +123,7 @@ class Broker(BrokerComponents):
             groups=groups,
             transactions=transactions,
             share_state=share_state,
+            share_group_states=ShareGroupStates(groups, share_state, topics),
             transaction_markers=transaction_markers,
             auto_topic_creation=AutoTopicCreation(topics, config, coordinators),
             metadata_log=metadata_log,

@@ -25,6 +25,7 @@ __all__ = [
     "check_topic_configs",
     "group_settings",
     "log_config",
+    "share_settings",
     "streams_settings",
     "topic_value",
     "transaction_settings",
