@@ -29,6 +29,9 @@ from kohort.protocol.stored import OFFSETS_TOPIC
 LARGEST_STEP: Final = 8 * 1024 * 1024
 """Bytes of the records of one step: they are one batch."""
 
+_FEATURES: Final = {"consumer": "group.version", "share": "share.version", "streams": "streams.version"}
+"""The feature of each kind of groups that has one."""
+
 log = logging.getLogger("kohort.broker.group_coordinator")
 
 
@@ -37,7 +40,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     Attributes:
         cluster: the topics as streams groups see them.
-        streams_offered: whether streams groups are enabled (group.coordinator.rebalance.protocols).
         on_share_member_gone: called with group and member id when a member of a share group has left or was fenced.
     """
 
@@ -55,7 +57,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
                 "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
             },
         )
-        self.streams_offered = "streams" in config.names("group.coordinator.rebalance.protocols")
+        self._protocols = frozenset(config.names("group.coordinator.rebalance.protocols"))
         self._settings = group_settings(config)
         self._streams_configs = StreamsGroupConfigs(config, topics)
         self.internal_topics = InternalTopics(topics, environment.config)
@@ -67,6 +69,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self.on_share_member_gone: list[Callable[[str, str], None]] = []
         self._changed_topics: dict[str, None] = {}
 
+    def offered(self, kind: str) -> bool:
+        """Whether consumer, share or streams groups are served: they are enabled, and their feature is on.
+
+        Share groups need no entry in group.coordinator.rebalance.protocols, as in Kafka.
+        """
+        enabled = kind == "share" or kind in self._protocols
+        return enabled and self.environment.features.level(_FEATURES[kind]) > 0
+
     def make(self, partition: int) -> GroupShard:
         return GroupShard(
             partition,
@@ -76,10 +86,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
             self._streams_environment,
             share=self._share_environment,
         )
-
-    def offered(self, kind: str) -> bool:
-        """Whether groups of a kind, such as "share", are enabled."""
-        return kind == "share" or kind in self.environment.config.current.names("group.coordinator.rebalance.protocols")
 
     def _share_member_gone(self, group_id: str, member_id: str) -> None:
         for callback in self.on_share_member_gone:
