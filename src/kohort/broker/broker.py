@@ -19,6 +19,7 @@ from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime
 from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.features import Features
 from kohort.broker.fetch_sessions import FetchSessions
 from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.log_flusher import LogFlusher
@@ -75,6 +76,7 @@ class Broker(BrokerComponents):
         log_manager = LogManager(data_dir, node_id, durable=durable, settings=settings, clock=now_ms)
         metadata_log = MetadataLog(log_manager.metadata, now_ms, durable)
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
+        features = Features(metadata_log.append)
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
         fetches = Purgatory("fetch", wheel)
@@ -91,7 +93,7 @@ class Broker(BrokerComponents):
         )
         metrics = Metrics()
 
-        environment = CoordinatorEnvironment(topics, flusher, wheel, config, now_ms)
+        environment = CoordinatorEnvironment(topics, flusher, wheel, config, features, now_ms)
         placer = Placer()
         groups = GroupCoordinator(environment, placer)
         transaction_markers = TransactionMarkers(flusher, groups)
@@ -132,6 +134,7 @@ class Broker(BrokerComponents):
             authorizer=authorizer,
             fetch_max_bytes=settings.int("fetch.max.bytes"),
             dynamic_config=config,
+            features=features,
             metrics=metrics,
             log_manager=log_manager,
             topics=topics,
@@ -173,6 +176,7 @@ class Broker(BrokerComponents):
         """Replays the metadata log, opens all logs, and starts the coordinators and periodic tasks."""
         for record in self.metadata_log.records():
             self.topics.replay(record)
+            self.features.replay(record)
         self.dynamic_config.update()
         self.topics.open_all()
         self.log_manager.set_aside_strays(self.topics)

@@ -9,6 +9,7 @@ from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.config import Settings
 from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.features import Features
 from kohort.broker.fetch_sessions import FetchSessions
 from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.log_flusher import LogFlusher
@@ -39,6 +40,7 @@ class BrokerComponents:
     authorizer: Authorizer | None
     fetch_max_bytes: int
     dynamic_config: DynamicConfig
+    features: Features
     metrics: Metrics
     log_manager: LogManager
     topics: Topics

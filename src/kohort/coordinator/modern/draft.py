@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.group import Metadata, ModernGroup
-from kohort.coordinator.step import Record
+from kohort.coordinator.step import Answer, Record
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,9 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
         epoch, assignment_epoch: the group's, changed.
         soft: the group's soft state, changed.
         revision: the group's, without the changes.
+        answers: answers to earlier requests, which the changes decide.
+        converted: goes on with the group as one of another kind, once the records are replayed that make it so. None:
+            it stays of this kind.
     """
 
     def __init__(self, group: ModernGroup[M, I, R, S], member_records: MemberRecords, unknown: M) -> None:
@@ -74,6 +77,8 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
         self.assignment_epoch = group.assignment_epoch
         self.soft = group.soft
         self.revision = group.revision
+        self.answers: list[Answer] = []
+        self.converted: Callable[[], object] | None = None
         self._effects: list[Callable[[], object]] = []
         self._metadata: dict[str, M] = {}
         self._current: dict[str, CurrentAssignment[I, R]] = {}

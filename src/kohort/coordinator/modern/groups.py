@@ -117,6 +117,14 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
     @abstractmethod
     def _session_timeout_ms(self, group_id: str) -> int: ...
 
+    def _take_over(self, group_id: str) -> D:
+        """Returns a draft that makes a group of another kind, which has members, one of this kind.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, if it stays what it is.
+        """
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {self.kind} group.")
+
     def _may_cache(self, draft: D, result: Any) -> bool:
         """Whether a heartbeat that says the same, of a group in which nothing changes, has the same result."""
         del draft, result
@@ -163,14 +171,16 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
         group = self._groups.get(request.group_id)
         leaves = request.member_epoch < JOIN_GROUP_MEMBER_EPOCH
         room: list[Record] | None = []
+        draft = None
         if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
             room = self._convert(request.group_id)
             if room is None:
-                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a {self.kind} group.")
+                draft = self._take_over(request.group_id)
             group = group or self._new_group(request.group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no {self.kind} group {request.group_id}.")
-        draft = self._draft(group)
+        if draft is None:
+            draft = self._draft(group)
         result = self._leave(draft, request, now) if leaves else self._join_or_stay(draft, request, client, now)
         step = self._step(draft, [Answer(reply, result)], reply, room or ())
         if not leaves and self._may_cache(draft, result):
@@ -221,7 +231,9 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
         self, draft: D, answers: Iterable[Answer] = (), reply: Reply | None = None, before: Collection[Record] = ()
     ) -> Step:
         records = [*before, *draft.records] if before else draft.records  # timers add records to a draft in its step
-        return Step(records, list(answers), partial(self._failed, draft, reply), apply=partial(self._apply, draft))
+        return Step(
+            records, [*draft.answers, *answers], partial(self._failed, draft, reply), apply=partial(self._apply, draft)
+        )
 
     def _apply(self, draft: D) -> None:
         self._timed.pop(draft.group_id, None)
@@ -229,6 +241,8 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
         if group is not None:
             self._before_apply(draft, group)
             draft.apply(group)
+        elif draft.converted is not None:
+            draft.converted()
 
     def _failed(self, draft: D, reply: Reply | None, code: ErrorCode) -> Step:
         """Records couldn't be appended, so nothing has changed; or not be synced, so the log is offline."""

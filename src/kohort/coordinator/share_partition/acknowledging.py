@@ -87,16 +87,16 @@ class Acknowledging:
     def _acknowledge(self, first: int, last: int, type_: AcknowledgeType) -> None:
         """Offsets before the start offset are done, whoever asks; so are those that no fetch ever returned."""
         if type_ is AcknowledgeType.RENEW and not self._settings.renew_enabled:
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group."
-            )
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
         if last < self._window.start_offset:
             return
         first = max(first, self._window.start_offset)
         batches = self._window.batches.between(first, last)
         if not batches or last > batches[-1].last:
             if not self._window.batches:
-                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"No records are in flight, so {first} isn't acquired.")
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD_STATE, f"No records are in flight, so {first} isn't acquired."
+                )
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Offsets {first} to {last} aren't all in flight.")
         for batch in batches:
             for run in batch.between(first, last):
@@ -125,7 +125,7 @@ class Acknowledging:
             )
 
     def _take_back(self) -> None:
-        for batch, run, target in self.transitions:
+        for _, run, target in self.transitions:
             run.pending = None
             if is_terminal(target):
                 self._window.complete -= run.records

@@ -1,4 +1,4 @@
-"""A share partition: which records of a partition its group has in flight, with whom, and how often delivered (KIP-932).
+"""A share partition: which records its group has in flight, with whom, and how often they were delivered (KIP-932).
 
 It decides only. Who uses it reads the log at `next_fetch_offset` and hands in what it read (`acquire`), persists the
 changes it gets (`changes.py`), and comes back when `next_lock_deadline` has come. Times are milliseconds of any clock.
@@ -148,7 +148,7 @@ class SharePartition:
         return PersistedState(self.state_epoch, window.start_offset, complete, combined(batches))
 
     def dead_letters(self) -> list[DeadLetter]:
-        """All that is ARCHIVING, to be written after a restart; the cause isn't persisted and follows from the count."""
+        """All that is ARCHIVING, to be written after a restart. The count tells the cause, which isn't persisted."""
         return [
             DeadLetter(
                 run.first,

@@ -36,7 +36,9 @@ class Window:
             if first > following:
                 self.add([Run(following, first - 1, RecordState.AVAILABLE)], never_fetched=True)
             state = RecordState(state)
-            self.add([Run(first, last, RecordState.AVAILABLE if state is RecordState.ACQUIRED else state, delivery_count)])
+            self.add(
+                [Run(first, last, RecordState.AVAILABLE if state is RecordState.ACQUIRED else state, delivery_count)]
+            )
             following = last + 1
         self.advance()
 
