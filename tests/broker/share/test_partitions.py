@@ -10,6 +10,7 @@ import pytest
 
 from kohort.broker.broker import Broker
 from kohort.broker.context import Context
+from kohort.broker.features import FeatureUpdate, UpgradeType
 from kohort.broker.handlers import share_acknowledge as acknowledge_handler
 from kohort.broker.handlers import share_fetch as fetch_handler
 from kohort.broker.reply import Reply
@@ -283,6 +284,26 @@ def test_a_groups_limits_apply_from_the_next_fetch_on(broker: Broker, ask: Ask, 
     first, second = machine.describe()
     assert first.locked_until is not None and second.locked_until is not None
     assert second.locked_until < first.locked_until
+
+
+def test_share_version_is_asked(broker: Broker, ask: Ask, topic: Topic) -> None:
+    set_group(broker, errors_deadletterqueue_topic_name="dlq.t")
+    member = Member(ask, topic)
+    assert acquired(member.fetch(max_records=5)) == [(0, 4, 1)]
+    for level in (1, 0):
+        broker.features.update([FeatureUpdate("share.version", level, UpgradeType.SAFE_DOWNGRADE)])
+        if level:
+            assert errors(member.acknowledge((0, 0, 3))) == [(0, 0)]  # archived at once
+            assert (broker.shares.dead_letters.written, broker.shares.dead_letters.failed) == (0, 0)
+        else:
+            assert member.acknowledge((1, 1, 3)).error_code == ErrorCode.UNSUPPORTED_VERSION
+            assert member.fetch().error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert (list(broker.shares), len(broker.shares.sessions)) == ([], 0)
+    broker.features.update([FeatureUpdate("share.version", 2, UpgradeType.UPGRADE)])
+    other = Member(ask, topic)
+    assert acquired(other.fetch()) == [(1, 9, 1)]
+    other.acknowledge((1, 1, 3))
+    assert broker.shares.dead_letters.failed == 1  # there is no such topic
 
 
 def test_nothing_is_left_of_members_that_are_gone(broker: Broker, ask: Ask, topic: Topic) -> None:
