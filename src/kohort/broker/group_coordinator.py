@@ -40,7 +40,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     Attributes:
         cluster: the topics as streams groups see them.
-        on_share_member_gone: called with group and member id when a member of a share group has left or was fenced.
+        on_share_member_fenced: called with group and member id when a member of a share group was fenced.
     """
 
     def __init__(self, environment: CoordinatorEnvironment, placer: Placer) -> None:
@@ -65,8 +65,8 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self.cluster = BrokerCluster(topics)
         self._streams_environment = StreamsEnvironment(self._streams_configs.of, self.cluster, placer)
         self._share_configs = GroupConfigs(config, topics, share_settings)
-        self._share_environment = ShareEnvironment(self._share_configs.of, self.cluster, self._share_member_gone)
-        self.on_share_member_gone: list[Callable[[str, str], None]] = []
+        self._share_environment = ShareEnvironment(self._share_configs.of, self.cluster, self._share_member_fenced)
+        self.on_share_member_fenced: list[Callable[[str, str], None]] = []
         self._changed_topics: dict[str, None] = {}
 
     def offered(self, kind: str) -> bool:
@@ -87,8 +87,8 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
             share=self._share_environment,
         )
 
-    def _share_member_gone(self, group_id: str, member_id: str) -> None:
-        for callback in self.on_share_member_gone:
+    def _share_member_fenced(self, group_id: str, member_id: str) -> None:
+        for callback in self.on_share_member_fenced:
             callback(group_id, member_id)
 
     def value_version(self, value: Data) -> int:
