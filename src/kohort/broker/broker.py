@@ -32,6 +32,7 @@ from kohort.broker.share.group_configs import DEAD_LETTERS, ShareGroupConfigs
 from kohort.broker.share.partitions import SharePartitions
 from kohort.broker.share.sessions import ShareSessions
 from kohort.broker.share_coordinator import ShareCoordinator
+from kohort.broker.share_group_states import ShareGroupStates
 from kohort.broker.streams.placer import Placer
 from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Topic, Topics
@@ -110,12 +111,15 @@ class Broker(BrokerComponents):
             now_ms,
         )
         waiting_fetches.append(shares.fetches)
+        share_group_states = ShareGroupStates(groups, share_state, topics)
 
         # Events: who hears what of whom.
         topics.on_created.append(groups.topic_created)
         topics.on_deleted.append(functools.partial(_complete_fetches, fetches))
         topics.on_deleted.append(groups.topic_deleted)
         topics.on_deleted.append(shares.evict_topic)
+        share_group_states.on_reset.append(shares.evict_partition)
+        share_group_states.on_deleted.append(shares.evict)
         topics.on_deleted.append(share_state.topic_deleted)
         topics.on_config_changed.append(config.config_changed)
         topics.on_config_changed.append(groups.config_changed)
@@ -146,6 +150,7 @@ class Broker(BrokerComponents):
             transactions=transactions,
             share_state=share_state,
             shares=shares,
+            share_group_states=share_group_states,
             transaction_markers=transaction_markers,
             auto_topic_creation=AutoTopicCreation(topics, config, coordinators),
             metadata_log=metadata_log,

@@ -8,6 +8,7 @@ another epoch; the next fetch loads it again. What is in flight is bounded for e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from uuid import UUID
 
 from kohort.broker.config import Settings
 from kohort.broker.metrics.sources import ShareInFlight
@@ -120,9 +121,9 @@ class SharePartitions:
                 if hosted is not None:
                     hosted.fence(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def evict_partition(self, group_id: str, key: PartitionKey) -> None:
+    def evict_partition(self, group_id: str, topic_id: UUID, index: int) -> None:
         """Ends the use of a share partition whose state was initialized anew, or deleted."""
-        hosted = self.get(group_id, key)
+        hosted = self.get(group_id, (topic_id, index))
         if hosted is not None:
             hosted.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
