@@ -100,6 +100,7 @@ class Broker(BrokerComponents):
         transaction_markers = TransactionMarkers(flusher, groups)
         transactions = TransactionCoordinator(environment, transaction_markers)
         share_state = ShareCoordinator(environment)
+        share_group_states = ShareGroupStates(groups, share_state, topics)
         coordinators = (groups, transactions, share_state)
 
         shares = SharePartitions(
@@ -111,15 +112,12 @@ class Broker(BrokerComponents):
             now_ms,
         )
         waiting_fetches.append(shares.fetches)
-        share_group_states = ShareGroupStates(groups, share_state, topics)
 
         # Events: who hears what of whom.
         topics.on_created.append(groups.topic_created)
         topics.on_deleted.append(functools.partial(_complete_fetches, fetches))
         topics.on_deleted.append(groups.topic_deleted)
         topics.on_deleted.append(shares.evict_topic)
-        share_group_states.on_reset.append(shares.evict_partition)
-        share_group_states.on_deleted.append(shares.evict)
         topics.on_deleted.append(share_state.topic_deleted)
         topics.on_config_changed.append(config.config_changed)
         topics.on_config_changed.append(groups.config_changed)
@@ -128,6 +126,8 @@ class Broker(BrokerComponents):
         config.on_changed.append(functools.partial(log_manager.reconfigure, topics))
         config.on_changed.append(groups.reconfigure)
         placer.on_placed.append(groups.placed)
+        share_group_states.on_reset.append(shares.evict_partition)
+        share_group_states.on_deleted.append(shares.evict)
         for coordinator in coordinators:
             wheel.on_advanced.append(coordinator.drain)
 
@@ -149,8 +149,8 @@ class Broker(BrokerComponents):
             groups=groups,
             transactions=transactions,
             share_state=share_state,
-            shares=shares,
             share_group_states=share_group_states,
+            shares=shares,
             transaction_markers=transaction_markers,
             auto_topic_creation=AutoTopicCreation(topics, config, coordinators),
             metadata_log=metadata_log,

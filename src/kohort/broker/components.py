@@ -52,8 +52,8 @@ class BrokerComponents:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     share_state: ShareCoordinator
-    shares: SharePartitions
     share_group_states: ShareGroupStates
+    shares: SharePartitions
     transaction_markers: TransactionMarkers
     auto_topic_creation: AutoTopicCreation
 

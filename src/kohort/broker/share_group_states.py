@@ -46,7 +46,8 @@ class ShareGroupStates:
     """Leads requests of share groups through both coordinators.
 
     Attributes:
-        on_reset: called with group, topic id and partition when a state was altered or deleted by an administrator.
+        on_reset: called with a group, and topic id and number of a partition, when an administrator has altered or
+            deleted its state.
         on_deleted: called with a share group that was deleted.
     """
 
@@ -54,7 +55,7 @@ class ShareGroupStates:
         self._groups = groups
         self._share_state = share_state
         self._topics = topics
-        self.on_reset: list[Callable[[str, UUID, int], None]] = []
+        self.on_reset: list[Callable[[str, _Place], None]] = []
         self.on_deleted: list[Callable[[str], None]] = []
 
     # Initialization
@@ -289,9 +290,9 @@ class ShareGroupStates:
         when_replied(done, then)
 
     def _reset(self, group_id: str, places: Iterable[_Place]) -> None:
-        for topic_id, partition in places:
+        for place in places:
             for callback in self.on_reset:
-                callback(group_id, topic_id, partition)
+                callback(group_id, place)
 
 
 def _ask_each(

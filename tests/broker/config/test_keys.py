@@ -22,9 +22,9 @@ OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
 NEWER_BROKER_KEYS = {
+    "group.share.moving.heartbeat.interval.ms": ("int", 500),  # our own
     "errors.deadletterqueue.auto.create.topics.enable": ("boolean", False),
     "errors.deadletterqueue.topic.name.prefix": ("string", "dlq."),
-    "group.share.moving.heartbeat.interval.ms": ("int", 500),  # our own
     "group.share.max.delivery.count.limit": ("int", 10),
     "group.share.max.partition.max.record.locks": ("int", 4000),
     "group.share.min.delivery.count.limit": ("int", 2),

@@ -27,14 +27,14 @@ def test_offsets_are_set_and_share_partitions_reset(ask: Ask, broker: Broker) ->
     append_records(broker, "there", 0, 10)
     join(ask, "m", "there")
     leave(ask)
-    reset: list[tuple[str, UUID, int]] = []
+    reset: list[tuple[str, tuple[UUID, int]]] = []
     broker.share_group_states.on_reset.append(lambda *place: reset.append(place))
 
     response = ask(alter({"there": {0: 4}}))
 
     assert (response.error_code, codes(response)) == (ErrorCode.NONE, {"there": {0: 0}})
     assert response.responses[0].topic_id == topic_id
-    assert reset == [(GROUP, topic_id, 0)]
+    assert reset == [(GROUP, (topic_id, 0))]
     (group,) = ask(describe_offsets()).groups
     assert offsets_of(group) == {"there": {0: (4, 6, 0), 1: (-1, -1, 0)}}
 

@@ -29,13 +29,13 @@ def test_a_topics_states_are_deleted(ask: Ask, broker: Broker) -> None:
     broker.topics.create("other", 1)
     join(ask, "m", "there", "other")
     leave(ask)
-    reset: list[tuple[str, UUID, int]] = []
+    reset: list[tuple[str, tuple[UUID, int]]] = []
     broker.share_group_states.on_reset.append(lambda *place: reset.append(place))
 
     response = ask(delete_offsets("there", "absent"))
 
     assert codes(response) == {"absent": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there": ErrorCode.NONE}
-    assert reset == [(GROUP, there, 0), (GROUP, there, 1)]
+    assert reset == [(GROUP, (there, 0)), (GROUP, (there, 1))]
     assert states(broker) == 1
     (group,) = ask(describe_offsets()).groups
     assert list(offsets_of(group)) == ["other"]

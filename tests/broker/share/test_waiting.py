@@ -168,7 +168,7 @@ def test_the_group_is_deleted_or_its_offsets_are_altered(with_server: Run) -> No
         assert acquired(await client.call(share_fetch(topic))) == [(0, 1, 1)]
         await waiting(server, client, topic, 1)
         initialized(server.broker, topic, start_offset=1, state_epoch=1)
-        server.broker.shares.evict_partition(GROUP, topic.id, 0)
+        server.broker.shares.evict_partition(GROUP, (topic.id, 0))
         response = await answer(client)
         assert errors(response) == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)]
         leader = response.responses[0].partitions[0].current_leader

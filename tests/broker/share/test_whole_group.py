@@ -88,6 +88,7 @@ def test_a_deleted_group_begins_anew(ask: Ask, topic: Topic, broker: Broker) -> 
     member.fetch()
     member.acknowledge((0, 4, 1))
     leave(ask)
+    assert errors(member.acknowledge((5, 5, 1))) == [(0, 0)]  # its session goes on
     (result,) = ask(DeleteGroupsRequest(groups_names=(GROUP,))).results
     assert result.error_code == 0
     assert list(broker.shares) == []

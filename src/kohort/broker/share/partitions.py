@@ -8,7 +8,6 @@ another epoch; the next fetch loads it again. What is in flight is bounded for e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from uuid import UUID
 
 from kohort.broker.config import Settings
 from kohort.broker.metrics.sources import ShareInFlight
@@ -87,7 +86,10 @@ class SharePartitions:
     # Sessions
 
     def release(self, group_id: str, member_id: str) -> None:
-        """Ends a member's session, and makes what it holds available again."""
+        """Ends a member's session, and makes what it holds available again.
+
+        Leaving the group, or missing its heartbeats, ends no session: a member may still acknowledge what it holds.
+        """
         session = self.sessions.remove(group_id, member_id)
         if session is not None:
             self._release(session)
@@ -121,9 +123,9 @@ class SharePartitions:
                 if hosted is not None:
                     hosted.fence(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def evict_partition(self, group_id: str, topic_id: UUID, index: int) -> None:
+    def evict_partition(self, group_id: str, key: PartitionKey) -> None:
         """Ends the use of a share partition whose state was initialized anew, or deleted."""
-        hosted = self.get(group_id, (topic_id, index))
+        hosted = self.get(group_id, key)
         if hosted is not None:
             hosted.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
