@@ -77,9 +77,7 @@ class DeadLetterQueue:
             topic = self._topic(hosted)
             target = topic.partitions[hosted.partition.index % len(topic.partitions)]
             for batch in self._batches(hosted, letter, target.log.config.max_message_bytes):
-                target.log.append(
-                    batch, now=self._clock(), leader_epoch=target.leader_epoch, origin=Origin.COORDINATOR
-                )
+                target.log.append(batch, now=self._clock(), leader_epoch=target.leader_epoch, origin=Origin.COORDINATOR)
         except KafkaError as error:
             failed(error)
             return

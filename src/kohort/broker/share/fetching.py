@@ -15,7 +15,7 @@ from kohort.broker.share.hosted_partition import HostedSharePartition, Status
 from kohort.broker.share.reading import end_offset, read_batches
 from kohort.broker.share.sessions import PartitionKey
 from kohort.coordinator.purgatory import DelayedOperation
-from kohort.coordinator.share_partition import AcquireMode, Acquired
+from kohort.coordinator.share_partition import Acquired, AcquireMode
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.records.batch import HEADER_SIZE
 from kohort.protocol.schema import Records

@@ -177,7 +177,9 @@ class HostedSharePartition:
             read.start_offset,
             max(read.delivery_complete_count, 0),
             tuple(
-                StateBatch(batch.first_offset, batch.last_offset, RecordState(batch.delivery_state), batch.delivery_count)
+                StateBatch(
+                    batch.first_offset, batch.last_offset, RecordState(batch.delivery_state), batch.delivery_count
+                )
                 for batch in read.batches
             ),
         )
@@ -250,7 +252,6 @@ class HostedSharePartition:
         """Makes a member's records available, as its session has ended."""
         if self.machine is not None:
             self._write(self.machine.release(member_id))
-
 
     def dead_lettered(self, first_offset: int, last_offset: int) -> None:
         """Archives records whose dead letters are written."""
