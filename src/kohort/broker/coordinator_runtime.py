@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.features import Features
 from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.reply import Reply
@@ -73,6 +74,7 @@ class CoordinatorEnvironment:
     flusher: LogFlusher
     wheel: TimingWheel
     config: DynamicConfig
+    features: Features
     clock: Callable[[], int]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Key, Value, keys_by_name
+from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Change, Key, Value, keys_by_name
 
 _MAX_INT: Final = 2**31 - 1
 _DURATION: Final = re.compile(
@@ -17,6 +17,10 @@ def _offset_reset(value: Value) -> str | None:
     assert isinstance(value, str)
     fine = value in ("latest", "earliest") or _DURATION.fullmatch(value)
     return None if fine else "latest, earliest or by_duration:PnDTnHnMn.nS is needed"
+
+
+def _dead_letter_topic(value: Value) -> str | None:
+    return "names of internal topics, with '__', aren't possible" if str(value).startswith("__") else None
 
 
 def _distinct(value: Value) -> str | None:
@@ -40,6 +44,10 @@ GROUP_KEYS: Final = keys_by_name(
             "Time between two heartbeats of a consumer group's members, in ms.", 1),
         Key("consumer.session.timeout.ms", INT, 45_000,
             "Time without heartbeats after which a member of a consumer group is removed, in ms.", 1),
+        Key("errors.deadletterqueue.copy.record.enable", BOOLEAN, False,
+            "Whether a share group's dead letters have key and value of the record, not only the reason."),
+        Key("errors.deadletterqueue.topic.name", STRING, "",
+            "The topic of a share group's dead letters; without one there are none.", check=_dead_letter_topic),
         Key("share.auto.offset.reset", STRING, "latest",
             "Where a share group begins in a partition: latest, earliest, or by_duration: and a time back.",
             check=_offset_reset),
@@ -74,8 +82,8 @@ GROUP_KEYS: Final = keys_by_name(
             "Time between two reports of a streams group's members on how far their state is restored, in ms.", 1),
     )
 )
-"""Kafka 4.2's group keys, of 4.3 those about a share group's limits, and of 4.4 those about warm-ups, racks and
-assignors of streams groups.
+"""Kafka 4.2's group keys, of 4.3 those about a share group's limits, and of 4.4 those about dead letters of
+share groups, and warm-ups, racks and assignors of streams groups.
 
 The default of each is the broker's `group.` and its name, where there is such a key; that of an assignor's name is the
 first of `group.streams.assignors`."""
@@ -136,6 +144,10 @@ _MODERN: Final = (
         "Client tags over whose values standby copies are spread.", check=_distinct),
     Key("group.streams.initial.rebalance.delay.ms", INT, 3000,
         "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
+    Key("errors.deadletterqueue.auto.create.topics.enable", BOOLEAN, False,
+        "Whether a share group's topic of dead letters is created if it isn't there.", change=Change.CLUSTER),
+    Key("errors.deadletterqueue.topic.name.prefix", STRING, "dlq.",
+        "How the names of topics of dead letters begin.", change=Change.CLUSTER),
     Key("group.share.max.size", INT, 200, "Members of a share group.", 1, 1000),
     Key("group.share.assignors", LIST, ("simple",), "The server's assignors of share groups, the default first."),
     Key("group.share.delivery.count.limit", INT, 5, "Times a record is delivered before it is given up.", 2, 10),

@@ -32,7 +32,7 @@ Response = StreamsGroupHeartbeatResponse
 def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:
     """Passes the heartbeat to the coordinator, and creates missing internal topics."""
     groups = context.broker.groups
-    if not groups.streams_offered:
+    if not groups.offered("streams"):
         return _refuse(ErrorCode.UNSUPPORTED_VERSION)
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)

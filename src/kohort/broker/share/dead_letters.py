@@ -1,19 +1,20 @@
 """Dead letters (KIP-1191): what a share group gave up goes to a topic, with the reason in its headers.
 
 A record that is rejected, or was delivered too often, is ARCHIVING until its dead letter is written, also across
-restarts; then it is ARCHIVED. So a crash may write a letter twice, but loses none. Where a letter can't be written (there
-is no topic, or it isn't open to dead letters), the record is archived without one, and the log says so.
+restarts; then it is ARCHIVED. So a crash may write a letter twice, but loses none. Where a letter can't be written
+(there is no topic, or it isn't open to dead letters), the record is archived without one, and the log says so.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kohort.broker.config import topic_value
 from kohort.broker.dynamic_config import DynamicConfig
 from kohort.broker.log_flusher import LogFlusher
+from kohort.broker.share.hosted_partition import HostedSharePartition
 from kohort.broker.share.reading import read_batches
 from kohort.broker.topics import Topic, Topics
 from kohort.coordinator.share_partition import DeadLetter
@@ -21,9 +22,6 @@ from kohort.log.types import Origin
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.records.batch import HEADER_SIZE
 from kohort.protocol.records.rows import encode_rows, read_records, row_size
-
-if TYPE_CHECKING:
-    from kohort.broker.share.hosted_partition import HostedSharePartition
 
 log = logging.getLogger("kohort.broker.share")
 
@@ -101,7 +99,7 @@ class DeadLetterQueue:
             )
         topic = self._topics.get(name)
         if topic is None:
-            if not self._config.current.bool("errors.deadletterqueue.auto.create.topics.enable"):
+            if not self._config.current.flag("errors.deadletterqueue.auto.create.topics.enable"):
                 raise KafkaError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     f"there is no topic {name!r}: create it with errors.deadletterqueue.group.enable=true, or set "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from kohort.broker.reply import Reply, when_replied
@@ -23,6 +23,7 @@ from kohort.coordinator.share_partition import (
     Acquired,
     AcquireMode,
     Change,
+    DeadLetter,
     PersistedState,
     RecordState,
     SharePartition,
@@ -30,9 +31,6 @@ from kohort.coordinator.share_partition import (
 )
 from kohort.coordinator.timing_wheel import Timer, TimingWheel
 from kohort.protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from kohort.broker.share.dead_letters import DeadLetterQueue
 
 log = logging.getLogger("kohort.broker.share")
 
@@ -99,6 +97,7 @@ class HostedSharePartition:
     Args:
         settings: returns the group's settings as they are now.
         clock: ms since 1970.
+        write_dead_letters: writes the dead letters of a range of records, and calls `dead_lettered` when they are safe.
         changed: called with it when it is loaded, when records may be available, and when it is out of use.
 
     Attributes:
@@ -113,7 +112,7 @@ class HostedSharePartition:
         *,
         settings: Callable[[], ShareGroupSettings],
         persister: Persister,
-        dead_letters: DeadLetterQueue,
+        write_dead_letters: Callable[[HostedSharePartition, DeadLetter], None],
         wheel: TimingWheel,
         clock: Callable[[], int],
         changed: Callable[[HostedSharePartition], object],
@@ -125,7 +124,7 @@ class HostedSharePartition:
         self.error = ErrorCode.NONE
         self._settings = settings
         self._persister = persister
-        self._dead_letters = dead_letters
+        self._write_dead_letters = write_dead_letters
         self._wheel = wheel
         self._clock = clock
         self._changed = changed
@@ -161,13 +160,14 @@ class HostedSharePartition:
             if read.error_code:
                 raise KafkaError(_CLIENT_ERRORS.get(read.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), read.message)
             self.machine = self._restored(read)
-        except KafkaError as error:
+        except (KafkaError, ValueError) as error:
             log.warning("share partition %s can't be loaded: %s", self, error)
-            self._end(Status.FAILED, error.code)
+            code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+            self._end(Status.FAILED, code)
             return
         self.status = Status.ACTIVE
         for letter in self.machine.dead_letters():
-            self._dead_letters.write(self, letter)
+            self._write_dead_letters(self, letter)
         self._arm()
         self._changed(self)
 
@@ -279,7 +279,7 @@ class HostedSharePartition:
             if not code:
                 more = machine.commit(change)
                 for letter in change.dead_letters:
-                    self._dead_letters.write(self, letter)
+                    self._write_dead_letters(self, letter)
             else:
                 more = machine.rollback(change)
                 log.warning("the state of share partition %s can't be written: %s", self, outcome.message or code.name)
@@ -325,6 +325,7 @@ class HostedSharePartition:
         self._timer = None
         if self.machine is not None and self.status is Status.ACTIVE:
             self._write(self.machine.expire_locks(self._clock()))
+            self._changed(self)  # the records are available at once, though their state is perhaps still to be written
 
     def _end(self, status: Status, error: ErrorCode) -> None:
         self.status = status

@@ -8,9 +8,9 @@ another epoch; the next fetch loads it again. What is in flight is bounded for e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 
 from kohort.broker.config import Settings
+from kohort.broker.share.counters import ShareCounters
 from kohort.broker.share.dead_letters import DeadLetterQueue
 from kohort.broker.share.group_configs import ShareGroupConfigs
 from kohort.broker.share.hosted_partition import HostedSharePartition, Persister, Status
@@ -19,15 +19,6 @@ from kohort.broker.topics import ConfigResource, Partition, Topic
 from kohort.coordinator.purgatory import Purgatory
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
-
-
-@dataclass(slots=True)
-class ShareCounters:
-    """What share groups did since the broker started."""
-
-    fetched: int = 0
-    acquired: int = 0
-    evicted_sessions: int = 0
 
 
 class SharePartitions:
@@ -82,7 +73,7 @@ class SharePartitions:
                 partition,
                 settings=lambda: self.configs.of(group_id),
                 persister=self._persister,
-                dead_letters=self.dead_letters,
+                write_dead_letters=self.dead_letters.write,
                 wheel=self._wheel,
                 clock=self._clock,
                 changed=self._changed,

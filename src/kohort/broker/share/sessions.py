@@ -33,7 +33,7 @@ PartitionKey = tuple[UUID, int]
 
 @dataclass(slots=True, eq=False)
 class ShareSession:
-    """A member's partitions, in the order they were added; those that returned records last are at the end.
+    """A member's partitions, in the order they were added.
 
     Attributes:
         epoch: of the member's next request.
@@ -57,8 +57,6 @@ class ShareSession:
         """Whether a response has the partition: with records, an error, or for the first time without the error."""
         failed_before = self.partitions.get(key, False)
         if key in self.partitions:
-            if has_records:
-                del self.partitions[key]  # to the end
             self.partitions[key] = failed
         return has_records or failed or failed_before
 
