@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kohort.broker.cluster import BrokerCluster
 from kohort.broker.config import Settings
-from kohort.broker.config.component_settings import group_settings
+from kohort.broker.config.component_settings import group_settings, share_settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, ShardState
+from kohort.broker.group_configs import GroupConfigs
 from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.streams.group_configs import StreamsGroupConfigs
 from kohort.broker.streams.internal_topics import InternalTopics
@@ -19,6 +20,7 @@ from kohort.broker.streams.placer import Placer
 from kohort.broker.topics import ConfigResource, Topic
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupShard, value_version
+from kohort.coordinator.share.environment import ShareEnvironment
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.protocol.errors import KafkaError, shown
 from kohort.protocol.message import Data
@@ -38,6 +40,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     Attributes:
         cluster: the topics as streams groups see them.
+        on_share_member_gone: called with group and member id when a member of a share group has left or was fenced.
     """
 
     def __init__(self, environment: CoordinatorEnvironment, placer: Placer) -> None:
@@ -61,6 +64,9 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self.placer = placer
         self.cluster = BrokerCluster(topics)
         self._streams_environment = StreamsEnvironment(self._streams_configs.of, self.cluster, placer)
+        self._share_configs = GroupConfigs(config, topics, share_settings)
+        self._share_environment = ShareEnvironment(self._share_configs.of, self.cluster, self._share_member_gone)
+        self.on_share_member_gone: list[Callable[[str, str], None]] = []
         self._changed_topics: dict[str, None] = {}
 
     def offered(self, kind: str) -> bool:
@@ -72,7 +78,18 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         return enabled and self.environment.features.level(_FEATURES[kind]) > 0
 
     def make(self, partition: int) -> GroupShard:
-        return GroupShard(partition, self._settings, self.environment.wheel, _new_member_id, self._streams_environment)
+        return GroupShard(
+            partition,
+            self._settings,
+            self.environment.wheel,
+            _new_member_id,
+            self._streams_environment,
+            share=self._share_environment,
+        )
+
+    def _share_member_gone(self, group_id: str, member_id: str) -> None:
+        for callback in self.on_share_member_gone:
+            callback(group_id, member_id)
 
     def value_version(self, value: Data) -> int:
         """The version that Kafka 4.2 writes."""
@@ -86,12 +103,16 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.GROUP:
             self._streams_configs.configure_group(name)
+            self._share_configs.configure_group(name)
             self.each(lambda shard: shard.streams.settings_changed(name))
+            self.each(lambda shard: shard.share.settings_changed(name))
 
     def reconfigure(self, settings: Settings) -> None:
         """Applies a new broker configuration."""
         self._streams_configs.configure(settings)
+        self._share_configs.configure(settings)
         self.each(lambda shard: shard.streams.settings_changed())
+        self.each(lambda shard: shard.share.settings_changed())
 
     # Transactions
 
@@ -106,24 +127,26 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     # Topics
 
     def topic_created(self, topic: Topic) -> None:
-        self._topic_changed(topic.name)
+        self._topic_changed(topic)
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Deletes the offsets that were committed for a topic."""
+        """Deletes the offsets that were committed for a topic, and what share groups know of it."""
         self.each(lambda shard: shard.offsets.delete_topic(topic.name))
-        self._topic_changed(topic.name)
+        self.each(lambda shard: shard.share.topic_deleted(topic.id))
+        self._topic_changed(topic)
 
-    def _topic_changed(self, name: str) -> None:
-        """Notifies streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
-        if not any(shard.streams.group_ids() for shard in self.active()):
+    def _topic_changed(self, topic: Topic) -> None:
+        """Notifies groups, once for all topics that are created, grown or deleted in this turn of the loop."""
+        if topic.internal or not any(shard.streams.group_ids() or shard.share.group_ids() for shard in self.active()):
             return
         if not self._changed_topics:
             asyncio.get_running_loop().call_soon(self._notify_of_topics)
-        self._changed_topics[name] = None
+        self._changed_topics[topic.name] = None
 
     def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
         self.each(lambda shard: shard.streams.topics_changed(names))
+        self.each(lambda shard: shard.share.topics_changed(names))
 
     # Placement of tasks
 

@@ -11,6 +11,10 @@ from kohort.coordinator.classic import CLASSIC, ClassicGroups, ClassicOffsetRule
 from kohort.coordinator.classic.records import VALUE_VERSION
 from kohort.coordinator.offsets import OffsetRules, Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
+from kohort.coordinator.share.environment import ShareEnvironment
+from kohort.coordinator.share.groups import SHARE, ShareGroups
+from kohort.coordinator.share.offset_rules import ShareOffsetRules
+from kohort.coordinator.share.replaying import KEYS as SHARE_KEYS
 from kohort.coordinator.step import Answer, Record, Reply, Step
 from kohort.coordinator.streams.environment import StreamsEnvironment
 from kohort.coordinator.streams.groups import STREAMS, StreamsGroups
@@ -83,8 +87,10 @@ class GroupShard:
         wheel: the timers; may be shared among shards.
         new_id: makes a member id from a client id, or from an instance id; each must be new.
         streams: what streams groups need from the broker.
+        share: what share groups need from it.
 
     Attributes:
+        share: the share groups.
         streams: the streams groups. No two groups have the same id, whatever their type.
         pending_steps: steps that timers caused; taken out and done after each call into the shard or the wheel.
     """
@@ -96,11 +102,15 @@ class GroupShard:
         wheel: TimingWheel,
         new_id: Callable[[str], str],
         streams: StreamsEnvironment | None = None,
+        share: ShareEnvironment | None = None,
     ) -> None:
         self.partition = partition
         self.pending_steps: list[Step] = []
         self.streams = StreamsGroups(
             streams or StreamsEnvironment(), wheel, self.pending_steps, partial(self._make_room, STREAMS)
+        )
+        self.share = ShareGroups(
+            share or ShareEnvironment(), wheel, self.pending_steps, partial(self._is_of_other_kind, SHARE)
         )
         self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, partial(self._make_room, CLASSIC))
         self._kinds: Final = (
@@ -112,6 +122,7 @@ class GroupShard:
                 frozenset({STREAMS}),
             ),
             _Kind(STREAMS, self.streams, StreamsOffsetRules(self.streams), STREAMS_KEYS, frozenset({CLASSIC})),
+            _Kind(SHARE, self.share, ShareOffsetRules(), SHARE_KEYS, frozenset()),
         )
         self._kind_of: Final = {key: kind for kind in self._kinds for key in kind.keys}
         self.offsets = Offsets(settings, self)
@@ -122,6 +133,9 @@ class GroupShard:
             if kind.groups.get(group_id) is not None:
                 return kind
         return self._kinds[0]
+
+    def _is_of_other_kind(self, kind: str, group_id: str) -> bool:
+        return any(each.name != kind and each.groups.get(group_id) is not None for each in self._kinds)
 
     def _make_room(self, joining: str, group_id: str) -> list[Record] | None:
         """The records that remove an empty group, so that a member of another type can make one of its own.
@@ -213,6 +227,7 @@ class GroupShard:
     def unload(self, now: int) -> Step:
         """Answers waiting requests with NOT_COORDINATOR, as the shard moves to another broker."""
         self.streams.unload()
+        self.share.unload()
         return self.classic.unload(now)
 
 

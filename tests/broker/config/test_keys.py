@@ -22,6 +22,7 @@ OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
 NEWER_BROKER_KEYS = {
+    "group.share.moving.heartbeat.interval.ms": ("int", 500),  # our own
     "errors.deadletterqueue.auto.create.topics.enable": ("boolean", False),
     "errors.deadletterqueue.topic.name.prefix": ("string", "dlq."),
     "group.share.max.delivery.count.limit": ("int", 10),

@@ -15,6 +15,7 @@ from kohort.log.config import LogConfig
 
 if TYPE_CHECKING:
     from kohort.coordinator.shard import GroupSettings
+    from kohort.coordinator.share.settings import ShareSettings
     from kohort.coordinator.share_state import ShareStateSettings
     from kohort.coordinator.streams.settings import StreamsSettings
     from kohort.coordinator.transactions.settings import TransactionSettings
@@ -117,6 +118,24 @@ def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsS
     if values["assignor_name"] not in settings.names("group.streams.assignors"):
         values["assignor_name"] = group_value(settings, {}, "streams.assignor.name")
     return StreamsSettings(**values)
+
+
+def share_settings(settings: Settings, configs: Mapping[str, str]) -> ShareSettings:
+    """Returns a share group's settings of membership; values beyond the broker's bounds of today are clamped to them.
+
+    Args:
+        configs: the group's own configuration, validated.
+    """
+    from kohort.coordinator.share.settings import ShareSettings
+
+    return ShareSettings(
+        session_timeout_ms=bounded_group_value(settings, configs, "share.session.timeout.ms"),
+        heartbeat_interval_ms=bounded_group_value(settings, configs, "share.heartbeat.interval.ms"),
+        moving_heartbeat_interval_ms=settings.int("group.share.moving.heartbeat.interval.ms"),
+        initialize_retry_interval_ms=settings.int("group.share.initialize.retry.interval.ms"),
+        max_size=settings.int("group.share.max.size"),
+        assignors=settings.names("group.share.assignors"),
+    )
 
 
 def transaction_settings(settings: Settings) -> TransactionSettings:
