@@ -18,6 +18,8 @@ from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
 from tests.broker.conftest import Run
+from tests.broker.handlers.conftest import append_records
+from tests.broker.share.groups import GROUP, initialized, share_acknowledge, share_fetch
 from tests.broker.streams.members import Crowd, reconcile, stateless
 
 from .raw import RawClient
@@ -122,6 +124,33 @@ def test_streams_groups_are_counted(with_server: Run) -> None:
     with_server(test, "group.streams.initial.rebalance.delay.ms=0", metrics=METRICS)
 
 
+def test_what_share_groups_have_in_flight_is_counted(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        topic = server.broker.topics.create("t", 1)
+        append_records(server.broker, "t", 0, 5)
+        server.broker.share_state.start()
+        initialized(server.broker, topic)
+        client = await RawClient.connect(server.port)
+        await client.call(share_fetch(topic))
+        await client.call(share_acknowledge(topic, 1, (0, 1, 2), (3, 3, 3)))
+        await client.call(share_acknowledge(topic, 2, (0, 1, 1)))
+
+        found = await scrape(server)
+
+        place = {"group": GROUP, "topic": "t", "partition": "0"}
+        assert sample(found, "kohort_share_in_flight_records", **place) == 5
+        assert sample(found, "kohort_share_sessions") == 1
+        assert sample(found, "kohort_share_partitions") == 1
+        assert sample(found, "kohort_share_records_acquired_total") == 5
+        assert sample(found, "kohort_share_acknowledgements_total", type="release") == 2
+        assert sample(found, "kohort_share_acknowledgements_total", type="reject") == 1
+        assert sample(found, "kohort_share_acknowledgement_failures_total") == 1
+        assert sample(found, "kohort_purgatory_operations", purgatory="share fetch") == 0
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
 def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
@@ -190,6 +219,14 @@ def test_counting_costs_a_request_next_to_nothing() -> None:
     assert seconds < 5e-6  # 0.5 µs on a machine that has nothing else to do
 
 
+class NoShares:
+    """No share groups."""
+
+    totals = acknowledged = staticmethod(dict)
+    in_flight = staticmethod(tuple)
+    open_sessions = delayed_fetches = staticmethod(int)
+
+
 def nothing() -> MetricSources:
     return MetricSources(
         counters=Metrics(),
@@ -198,6 +235,7 @@ def nothing() -> MetricSources:
         share_state_shards=tuple,
         coordinators_loading=(),
         placements=Placer(),
+        shares=NoShares(),
         delayed_fetches=int,
         fetch_sessions=int,
         timers=int,

@@ -28,7 +28,7 @@ from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics, MetricSources
 from kohort.broker.periodic_tasks import PeriodicTasks
 from kohort.broker.share.dead_letters import DeadLetterQueue
-from kohort.broker.share.group_configs import ShareGroupConfigs
+from kohort.broker.share.group_configs import DEAD_LETTERS, ShareGroupConfigs
 from kohort.broker.share.partitions import SharePartitions
 from kohort.broker.share.sessions import ShareSessions
 from kohort.broker.share_coordinator import ShareCoordinator
@@ -106,7 +106,7 @@ class Broker(BrokerComponents):
         shares = SharePartitions(
             share_state,
             ShareSessions(settings.int("group.share.max.share.sessions")),
-            ShareGroupConfigs(settings, topics, lambda: True),
+            ShareGroupConfigs(settings, topics, lambda: features.level("share.version") >= DEAD_LETTERS),
             DeadLetterQueue(topics, config, flusher, now_ms),
             wheel,
             now_ms,
@@ -170,6 +170,7 @@ class Broker(BrokerComponents):
                 topics=lambda: topics,
                 group_shards=groups.active,
                 share_state_shards=share_state.active,
+                shares=shares,
                 coordinators_loading=[coordinator.loading for coordinator in coordinators],
                 placements=placer,
                 delayed_fetches=lambda: fetches.delayed,

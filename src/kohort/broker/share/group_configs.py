@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kohort.broker.config import Settings, bounded_group_value, group_value
 from kohort.broker.topics import ConfigResource, Topics
 from kohort.coordinator.share_partition import SharePartitionSettings
+
+DEAD_LETTERS: Final = 2
+"""First level of share.version with dead letters (KIP-1191)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,15 @@ class ShareGroupConfigs:
 
     def of(self, group_id: str) -> ShareGroupSettings:
         """A group's settings; the same object until they change."""
+        if self._dead_letters() is not self._with_dead_letters:  # share.version has changed
+            self.configure(self._settings)
         return self._own.get(group_id, self._default)
 
     def configure(self, settings: Settings) -> None:
         """Applies a new broker configuration, and reads all group configurations."""
         self._settings = settings
-        self._default = share_group_settings(settings, {}, dead_letters=self._dead_letters())
+        self._with_dead_letters = self._dead_letters()
+        self._default = share_group_settings(settings, {}, dead_letters=self._with_dead_letters)
         self._own: dict[str, ShareGroupSettings] = {}
         for group_id in self._topics.config_names(ConfigResource.GROUP):
             self.configure_group(group_id)
@@ -81,6 +88,6 @@ class ShareGroupConfigs:
         """Reads a group's configuration again."""
         configs = self._topics.configs(ConfigResource.GROUP, group_id)
         if configs:
-            self._own[group_id] = share_group_settings(self._settings, configs, dead_letters=self._dead_letters())
+            self._own[group_id] = share_group_settings(self._settings, configs, dead_letters=self._with_dead_letters)
         else:
             self._own.pop(group_id, None)
