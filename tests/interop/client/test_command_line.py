@@ -78,7 +78,6 @@ def test_a_group_looked_at_and_reset(
     assert topic not in kohort("kohort topics list", bootstrap)
 
 
-@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
 def test_a_share_group_hands_out_each_record_once(
     kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
 ) -> None:
