@@ -126,7 +126,6 @@ class Broker(BrokerComponents):
         config.on_changed.append(functools.partial(log_manager.reconfigure, topics))
         config.on_changed.append(groups.reconfigure)
         placer.on_placed.append(groups.placed)
-        groups.on_share_member_gone.append(shares.release)
         share_group_states.on_reset.append(shares.evict_partition)
         share_group_states.on_deleted.append(shares.evict)
         for coordinator in coordinators:

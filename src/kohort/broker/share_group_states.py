@@ -46,8 +46,8 @@ class ShareGroupStates:
     """Leads requests of share groups through both coordinators.
 
     Attributes:
-        on_reset: called with a group, and topic id and number of a partition, when an administrator has altered or deleted
-            its state.
+        on_reset: called with a group, and topic id and number of a partition, when an administrator has altered or
+            deleted its state.
         on_deleted: called with a share group that was deleted.
     """
 
