@@ -195,6 +195,7 @@ def nothing() -> MetricSources:
         counters=Metrics(),
         topics=tuple,
         group_shards=tuple,
+        share_state_shards=tuple,
         coordinators_loading=(),
         placements=Placer(),
         delayed_fetches=int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kohort.protocol.messages.metadata import MetadataRequest
+
+from ..broker.handlers.share_state import codes, delete, initialize, write
+from ..broker.raw import RawClient
 from .java.jvm import Tools
 from .servers import new_server
 from .topics import create_topic
@@ -24,15 +29,18 @@ COMPLAINTS = re.compile(
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a server leaves: topic `t` with some segments, topic `transactions` with one committed and one aborted
-    transaction, a group's offset in it.
+    transaction, a group's offset in it, the delivery state of a share partition.
     """
-    server = new_server(tmp_path_factory.mktemp("server"))
+    server = new_server(
+        tmp_path_factory.mktemp("server"), {"share.coordinator.snapshot.update.records.per.snapshot": "2"}
+    )
     try:
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
         create_topic(admin, "t", 1, {"segment.bytes": "1048576", "index.interval.bytes": "4096"})
         create_topic(admin, "transactions", 1, {"segment.bytes": "1048576"})
         write_segments(server.bootstrap)
         write_transactions(server.bootstrap)
+        asyncio.run(write_share_state(server.port))
     finally:
         server.stop()
     return server.data_dir
@@ -59,6 +67,18 @@ def write_transactions(bootstrap: str) -> None:
         assert producer.flush(30) == 0
         end(20)
     consumer.close()
+
+
+async def write_share_state(port: int) -> None:
+    """The state of a share partition: initialized, updated until there is another snapshot, and deleted."""
+    client = await RawClient.connect(port)
+    topics = (await client.call(MetadataRequest(topics=[MetadataRequest.Topic(name="t")]))).topics
+    topic_id = topics[0].topic_id
+    responses = [await client.call(initialize(topic_id, 0))]
+    responses += [await client.call(write(topic_id, 0, start_offset=each)) for each in range(3)]
+    responses.append(await client.call(delete(topic_id, 0)))
+    assert [codes(response) for response in responses] == [[(0, 0)]] * 5
+    await client.close()
 
 
 def dump(tools: Tools, file: Path, *options: str) -> list[str]:
@@ -141,3 +161,14 @@ def test_transaction_states(tools: Tools, data_dir: Path) -> None:
     empty, ongoing, prepare_commit, prepare_abort, complete_commit, complete_abort = range(6)
     ends = [state for state in states if state not in (empty, ongoing)]
     assert (states[0], ends) == (empty, [prepare_commit, complete_commit, prepare_abort, complete_abort])
+
+
+def test_share_states(tools: Tools, data_dir: Path) -> None:
+    lines = dump_all(tools, data_dir.glob("__share_group_state-*/*.log"), "--share-group-state-decoder")
+    records = [found.groups() for line in lines if (found := re.search(r"key: (\{.*\}) payload: (.*)", line))]
+    kinds = [re.search(r'"type":"(\d)"', key)[1] for key, _ in records]  # type: ignore[index]
+    assert kinds == ["0", "1", "1", "0", "0"]
+    snapshot = records[3][1]
+    assert '"snapshotEpoch":1,"stateEpoch":1,"leaderEpoch":0,"startOffset":2,"deliveryCompleteCount":3' in snapshot
+    assert '"stateBatches":[{"firstOffset":3,"lastOffset":5,"deliveryState":2,"deliveryCount":1}]' in snapshot
+    assert records[4][1] == "<DELETE>"

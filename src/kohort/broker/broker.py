@@ -7,6 +7,7 @@ import functools
 import random
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime
 from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.features import Features
 from kohort.broker.fetch_sessions import FetchSessions
 from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.log_flusher import LogFlusher
@@ -25,12 +27,18 @@ from kohort.broker.log_manager import LogManager
 from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics, MetricSources
 from kohort.broker.periodic_tasks import PeriodicTasks
+from kohort.broker.share.dead_letters import DeadLetterQueue
+from kohort.broker.share.group_configs import ShareGroupConfigs
+from kohort.broker.share.partitions import SharePartitions
+from kohort.broker.share.sessions import ShareSessions
+from kohort.broker.share_coordinator import ShareCoordinator
 from kohort.broker.streams.placer import Placer
 from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Topic, Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
 from kohort.coordinator.purgatory import Purgatory
+from kohort.log import Log
 
 
 def now_ms() -> int:
@@ -68,10 +76,12 @@ class Broker(BrokerComponents):
         log_manager = LogManager(data_dir, node_id, durable=durable, settings=settings, clock=now_ms)
         metadata_log = MetadataLog(log_manager.metadata, now_ms, durable)
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
+        features = Features(metadata_log.append)
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
         fetches = Purgatory("fetch", wheel)
-        flusher = LogFlusher(durable, fetches.check_and_complete)
+        waiting_fetches = [fetches]
+        flusher = LogFlusher(durable, functools.partial(_check_fetches, waiting_fetches))
         fetch_sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"),
             functools.partial(random.SystemRandom().randrange, 1, 2**31),
@@ -83,19 +93,34 @@ class Broker(BrokerComponents):
         )
         metrics = Metrics()
 
-        environment = CoordinatorEnvironment(topics, flusher, wheel, config, now_ms)
+        environment = CoordinatorEnvironment(topics, flusher, wheel, config, features, now_ms)
         placer = Placer()
         groups = GroupCoordinator(environment, placer)
         transaction_markers = TransactionMarkers(flusher, groups)
         transactions = TransactionCoordinator(environment, transaction_markers)
-        coordinators = (groups, transactions)
+        share_state = ShareCoordinator(environment)
+        coordinators = (groups, transactions, share_state)
+
+        shares = SharePartitions(
+            share_state,
+            ShareSessions(settings.int("group.share.max.share.sessions")),
+            ShareGroupConfigs(settings, topics, lambda: True),
+            DeadLetterQueue(topics, config, flusher, now_ms),
+            wheel,
+            now_ms,
+        )
+        waiting_fetches.append(shares.fetches)
 
         # Events: who hears what of whom.
         topics.on_created.append(groups.topic_created)
         topics.on_deleted.append(functools.partial(_complete_fetches, fetches))
         topics.on_deleted.append(groups.topic_deleted)
+        topics.on_deleted.append(shares.evict_topic)
+        topics.on_deleted.append(share_state.topic_deleted)
         topics.on_config_changed.append(config.config_changed)
         topics.on_config_changed.append(groups.config_changed)
+        topics.on_config_changed.append(shares.config_changed)
+        config.on_changed.append(shares.configure)
         config.on_changed.append(functools.partial(log_manager.reconfigure, topics))
         config.on_changed.append(groups.reconfigure)
         placer.on_placed.append(groups.placed)
@@ -109,6 +134,7 @@ class Broker(BrokerComponents):
             authorizer=authorizer,
             fetch_max_bytes=settings.int("fetch.max.bytes"),
             dynamic_config=config,
+            features=features,
             metrics=metrics,
             log_manager=log_manager,
             topics=topics,
@@ -118,6 +144,8 @@ class Broker(BrokerComponents):
             client_telemetry=client_telemetry,
             groups=groups,
             transactions=transactions,
+            share_state=share_state,
+            shares=shares,
             transaction_markers=transaction_markers,
             auto_topic_creation=AutoTopicCreation(topics, config, coordinators),
             metadata_log=metadata_log,
@@ -135,6 +163,7 @@ class Broker(BrokerComponents):
                 counters=metrics,
                 topics=lambda: topics,
                 group_shards=groups.active,
+                share_state_shards=share_state.active,
                 coordinators_loading=[coordinator.loading for coordinator in coordinators],
                 placements=placer,
                 delayed_fetches=lambda: fetches.delayed,
@@ -147,6 +176,7 @@ class Broker(BrokerComponents):
         """Replays the metadata log, opens all logs, and starts the coordinators and periodic tasks."""
         for record in self.metadata_log.records():
             self.topics.replay(record)
+            self.features.replay(record)
         self.dynamic_config.update()
         self.topics.open_all()
         self.log_manager.set_aside_strays(self.topics)
@@ -165,6 +195,12 @@ class Broker(BrokerComponents):
         # In a thread, as it may take long, and a second signal must still be handled.
         logs = self.log_manager.logs(self.topics)
         await asyncio.get_running_loop().run_in_executor(None, self.log_manager.close, logs)
+
+
+def _check_fetches(purgatories: Sequence[Purgatory], log: Log) -> None:
+    """Lets the fetches look that wait for data of a log."""
+    for purgatory in purgatories:
+        purgatory.check_and_complete(log)
 
 
 def _complete_fetches(fetches: Purgatory, topic: Topic) -> None:

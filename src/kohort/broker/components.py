@@ -9,11 +9,14 @@ from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.config import Settings
 from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.features import Features
 from kohort.broker.fetch_sessions import FetchSessions
 from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.log_manager import LogManager
 from kohort.broker.metrics.counters import Metrics
+from kohort.broker.share.partitions import SharePartitions
+from kohort.broker.share_coordinator import ShareCoordinator
 from kohort.broker.topics import Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
@@ -28,6 +31,7 @@ class BrokerComponents:
         rack: None if it has none.
         authorizer: decides which operations are allowed; None allows all.
         fetches: the fetches that wait for data, by log.
+        shares: the share partitions, with sessions and fetches of share groups.
     """
 
     node_id: int
@@ -36,6 +40,7 @@ class BrokerComponents:
     authorizer: Authorizer | None
     fetch_max_bytes: int
     dynamic_config: DynamicConfig
+    features: Features
     metrics: Metrics
     log_manager: LogManager
     topics: Topics
@@ -45,6 +50,8 @@ class BrokerComponents:
     client_telemetry: ClientTelemetry
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    share_state: ShareCoordinator
+    shares: SharePartitions
     transaction_markers: TransactionMarkers
     auto_topic_creation: AutoTopicCreation
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.features import Features
 from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.reply import Reply
@@ -73,6 +74,7 @@ class CoordinatorEnvironment:
     flusher: LogFlusher
     wheel: TimingWheel
     config: DynamicConfig
+    features: Features
     clock: Callable[[], int]
 
 
@@ -129,6 +131,10 @@ class CoordinatorRuntime(ABC, Generic[S]):
     def value_version(self, value: Data) -> int:
         """The version that a record's value is encoded in."""
         return value.__message__.versions[-1]
+
+    def replay(self, shard: S, offset: int, key: Data, value: Data | None, producer: tuple[int, int] | None) -> None:
+        """Applies the record at an offset of the log."""
+        shard.replay(key, value, producer)
 
     def replay_marker(self, shard: S, producer_id: int, producer_epoch: int, commit: bool) -> None:
         """Applies a marker: a transaction that wrote to the shard's partition has ended. Only for groups."""
@@ -218,7 +224,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
             # As Kafka does: a newer broker may have written it.
             log.warning("a record in %s at offset %d is skipped: %s", self.topic, record.offset, error)
             return 0
-        shard.replay(key, value, producer)
+        self.replay(shard, record.offset, key, value, producer)
         return 1
 
     # Requests
@@ -306,7 +312,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         else:
             logged = entry.partition.log
             try:
-                logged.append(
+                appended = logged.append(
                     self._encode(records, step.producer),
                     now=self._clock(),
                     leader_epoch=entry.partition.leader_epoch,
@@ -319,8 +325,8 @@ class CoordinatorRuntime(ABC, Generic[S]):
                 self._fail(entry, step, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
                 return
             shard = entry.shard
-            for key, value in records:
-                shard.replay(key, value, step.producer)
+            for offset, (key, value) in enumerate(records, appended.base_offset):
+                self.replay(shard, offset, key, value, step.producer)
             if step.apply is not None:
                 step.apply()
             self.environment.flusher.when_safe(

@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
+from kohort.broker.cluster import BrokerCluster
 from kohort.broker.config import Settings
 from kohort.broker.config.component_settings import group_settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, ShardState
 from kohort.broker.periodic_tasks import PeriodicTask
-from kohort.broker.streams.cluster import BrokerCluster
 from kohort.broker.streams.group_configs import StreamsGroupConfigs
 from kohort.broker.streams.internal_topics import InternalTopics
 from kohort.broker.streams.placer import Placer
@@ -27,6 +27,9 @@ from kohort.protocol.stored import OFFSETS_TOPIC
 LARGEST_STEP: Final = 8 * 1024 * 1024
 """Bytes of the records of one step: they are one batch."""
 
+_FEATURES: Final = {"consumer": "group.version", "share": "share.version", "streams": "streams.version"}
+"""The feature of each kind of groups that has one."""
+
 log = logging.getLogger("kohort.broker.group_coordinator")
 
 
@@ -35,7 +38,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     Attributes:
         cluster: the topics as streams groups see them.
-        streams_offered: whether streams groups are enabled (group.coordinator.rebalance.protocols).
     """
 
     def __init__(self, environment: CoordinatorEnvironment, placer: Placer) -> None:
@@ -52,7 +54,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
                 "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
             },
         )
-        self.streams_offered = "streams" in config.names("group.coordinator.rebalance.protocols")
+        self._protocols = frozenset(config.names("group.coordinator.rebalance.protocols"))
         self._settings = group_settings(config)
         self._streams_configs = StreamsGroupConfigs(config, topics)
         self.internal_topics = InternalTopics(topics, environment.config)
@@ -60,6 +62,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self.cluster = BrokerCluster(topics)
         self._streams_environment = StreamsEnvironment(self._streams_configs.of, self.cluster, placer)
         self._changed_topics: dict[str, None] = {}
+
+    def offered(self, kind: str) -> bool:
+        """Whether consumer, share or streams groups are served: they are enabled, and their feature is on.
+
+        Share groups need no entry in group.coordinator.rebalance.protocols, as in Kafka.
+        """
+        enabled = kind == "share" or kind in self._protocols
+        return enabled and self.environment.features.level(_FEATURES[kind]) > 0
 
     def make(self, partition: int) -> GroupShard:
         return GroupShard(partition, self._settings, self.environment.wheel, _new_member_id, self._streams_environment)

@@ -168,6 +168,7 @@ class Server:
         self.broker.metrics.connections = len(self._connections)
         if connection.session.on_close is not None:
             connection.session.on_close()
+        self.broker.shares.disconnected(connection.session)
 
     def _close_idle(self) -> None:
         """Closes connections by connections.max.idle.ms; one that waits for a response isn't idle."""

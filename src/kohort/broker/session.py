@@ -11,7 +11,7 @@ from kohort.broker.config.listeners import Endpoint
 _NOWHERE: Final = Endpoint("", 0)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
     """A connection as handlers see it.
 

@@ -1,4 +1,4 @@
-"""An asyncio client for Kafka: consumer, producer, streams member and admin, for Kohort and Apache Kafka alike.
+"""An asyncio client for Kafka: consumers, producer, streams member and admin, for Kohort and Apache Kafka alike.
 
 Nothing is imported before it is asked for: an admin client loads no numba.
 """
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from kohort.client.consumer import Consumer
     from kohort.client.errors import ClientError
     from kohort.client.producer import Producer
+    from kohort.client.share_consumer import ShareConsumer
+    from kohort.client.sharing.acknowledgements import AcknowledgeType
     from kohort.client.streams_member import StreamsMember
-    from kohort.client.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
+    from kohort.client.types import GroupMetadata, OffsetAndMetadata, Record, ShareRecord, TopicPartition
 
 __all__ = [
-    "Admin", "ClientConfig", "ClientError", "Consumer", "GroupMetadata", "OffsetAndMetadata", "Producer", "Record",
-    "StreamsMember", "TopicPartition",
+    "AcknowledgeType", "Admin", "ClientConfig", "ClientError", "Consumer", "GroupMetadata", "OffsetAndMetadata",
+    "Producer", "Record", "ShareConsumer", "ShareRecord", "StreamsMember", "TopicPartition",
 ]  # fmt: skip
 
 _HOME: Final = {
+    "AcknowledgeType": "sharing.acknowledgements",
     "Admin": "admin",
     "ClientConfig": "config",
     "ClientError": "errors",
@@ -31,6 +34,8 @@ _HOME: Final = {
     "OffsetAndMetadata": "types",
     "Producer": "producer",
     "Record": "types",
+    "ShareConsumer": "share_consumer",
+    "ShareRecord": "types",
     "StreamsMember": "streams_member",
     "TopicPartition": "types",
 }

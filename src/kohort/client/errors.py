@@ -64,13 +64,34 @@ class RecordError(ClientError):
     Attributes:
         partition, offset: where it is.
         next_offset: the offset after it.
+        reason: what is wrong with it.
     """
 
     def __init__(self, partition: TopicPartition, offset: int, next_offset: int, reason: str) -> None:
         super().__init__(f"{partition}, offset {offset}: {reason}; go past it with seek(…, {next_offset})")
+        self.reason = reason
         self.partition = partition
         self.offset = offset
         self.next_offset = next_offset
+
+
+class SharedRecordError(ClientError):
+    """A record that a share group has handed out can't be read: it's corrupt, or a deserializer fails.
+
+    The loop may go on. What is corrupt was rejected, so that no member gets it again; a record that a deserializer
+    fails on is released, or in the explicit mode still to be acknowledged.
+
+    Attributes:
+        partition: where it is.
+        first_offset, last_offset: one record, or all of a corrupt batch.
+    """
+
+    def __init__(self, partition: TopicPartition, first_offset: int, last_offset: int, reason: str) -> None:
+        offsets = f"offset {first_offset}" + ("" if last_offset == first_offset else f" to {last_offset}")
+        super().__init__(f"{partition}, {offsets}: {reason}")
+        self.partition = partition
+        self.first_offset = first_offset
+        self.last_offset = last_offset
 
 
 class NoOffsetError(ClientError):

@@ -11,7 +11,7 @@ from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = [
     "Broker", "GroupMetadata", "Headers", "OffsetAndMetadata", "OffsetAndTimestamp", "PartitionInfo", "Record",
-    "RecordMetadata", "TopicInfo", "TopicPartition", "by_topic",
+    "RecordMetadata", "ShareRecord", "TopicInfo", "TopicPartition", "by_topic",
 ]  # fmt: skip
 
 Headers = list[tuple[str, bytes | None]]
@@ -84,6 +84,24 @@ class Record(NamedTuple):
     key: Any
     value: Any
     headers: Headers
+
+
+class ShareRecord(NamedTuple):
+    """A record as a share consumer gives it.
+
+    Attributes:
+        topic, partition, offset, timestamp, key, value, headers: as of `Record`.
+        delivery_count: how often it was handed out to any member of the group, this time included.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+    headers: Headers
+    delivery_count: int
 
 
 class RecordMetadata(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 from kohort.coordinator.classic import CLASSIC, ClassicGroups, ClassicOffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
@@ -39,6 +40,42 @@ class GroupSettings:
     offsets_retention_minutes: int = 10_080
 
 
+class Groups(Protocol):
+    """The groups of one kind in a shard."""
+
+    def get(self, group_id: str) -> Any: ...
+
+    def group_ids(self) -> Collection[str]: ...
+
+    def listed(self, states: Iterable[str] = ()) -> list[ListGroupsResponse.Group]: ...
+
+    def check_delete(self, group_id: str) -> ErrorCode: ...
+
+    def maybe_delete_empty(self, group_id: str) -> list[Record] | None: ...
+
+    def delete(self, group_id: str) -> list[Record]: ...
+
+    def replay(self, key: Any, value: Any) -> None: ...
+
+    def loaded(self, now: int) -> None: ...
+
+
+class _Kind(NamedTuple):
+    """A kind of groups.
+
+    Attributes:
+        name: its type, as ListGroups has it.
+        keys: the keys of its records.
+        gives_way: the types whose joining members may turn an empty group of this kind into one of theirs, as in Kafka.
+    """
+
+    name: str
+    groups: Groups
+    rules: OffsetRules
+    keys: tuple[type[Data], ...]
+    gives_way: frozenset[str]
+
+
 class GroupShard:
     """The state of one partition of `__consumer_offsets`.
 
@@ -63,24 +100,50 @@ class GroupShard:
         self.partition = partition
         self.pending_steps: list[Step] = []
         self.streams = StreamsGroups(
-            streams or StreamsEnvironment(),
-            wheel,
-            self.pending_steps,
-            lambda group_id: self.classic.maybe_delete_empty(group_id),
+            streams or StreamsEnvironment(), wheel, self.pending_steps, partial(self._make_room, STREAMS)
         )
-        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, self.streams.maybe_delete_empty)
-        self._classic_rules = ClassicOffsetRules(self.classic)
-        self._streams_rules = StreamsOffsetRules(self.streams)
+        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, partial(self._make_room, CLASSIC))
+        self._kinds: Final = (
+            _Kind(
+                CLASSIC,
+                self.classic,
+                ClassicOffsetRules(self.classic),
+                (GroupMetadataKey,),
+                frozenset({STREAMS}),
+            ),
+            _Kind(STREAMS, self.streams, StreamsOffsetRules(self.streams), STREAMS_KEYS, frozenset({CLASSIC})),
+        )
+        self._kind_of: Final = {key: kind for kind in self._kinds for key in kind.keys}
         self.offsets = Offsets(settings, self)
+
+    def _find(self, group_id: str) -> _Kind:
+        """The kind of a group; that of classic groups for an unknown one."""
+        for kind in self._kinds:
+            if kind.groups.get(group_id) is not None:
+                return kind
+        return self._kinds[0]
+
+    def _make_room(self, joining: str, group_id: str) -> list[Record] | None:
+        """The records that remove an empty group, so that a member of another type can make one of its own.
+
+        None if there is a group of another type that doesn't give way.
+        """
+        records: list[Record] = []
+        for kind in self._kinds:
+            if kind.name != joining and kind.groups.get(group_id) is not None:
+                tombstones = kind.groups.maybe_delete_empty(group_id) if joining in kind.gives_way else None
+                if tombstones is None:
+                    return None
+                records += tombstones
+        return records
 
     # Administrators ---------------------------------------------------------------------------------------------
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListGroupsResponse.Group]:
         """The groups in one of these states and of one of these types, in any case; all if none is given."""
         wanted = {name.strip().lower() for name in types}
-        classic = self.classic.listed(states) if not wanted or CLASSIC in wanted else []
-        streams = self.streams.listed(states) if not wanted or STREAMS in wanted else []
-        return classic + streams
+        kinds = [kind for kind in self._kinds if not wanted or kind.name in wanted]
+        return [group for kind in kinds for group in kind.groups.listed(states)]
 
     def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.Group:
         """State and members of a classic group; `version` is that of DescribeGroups."""
@@ -91,7 +154,7 @@ class GroupShard:
         records: list[Record] = []
         outcomes: dict[str, ErrorCode] = {}
         for group_id in dict.fromkeys(group_ids):
-            groups = self.classic if self.streams.get(group_id) is None else self.streams
+            groups = self._find(group_id).groups
             outcomes[group_id] = groups.check_delete(group_id)
             if not outcomes[group_id]:
                 records += self.offsets.delete_group(group_id)
@@ -108,14 +171,14 @@ class GroupShard:
     # What offsets need of groups --------------------------------------------------------------------------------
 
     def group_ids(self) -> Collection[str]:
-        return [*self.classic.group_ids(), *self.streams.group_ids()]
+        return [group_id for kind in self._kinds for group_id in kind.groups.group_ids()]
 
     def ensure_simple_group(self, group_id: str) -> None:
-        if self.streams.get(group_id) is None:
+        if self._find(group_id).groups is self.classic:
             self.classic.ensure_simple_group(group_id)
 
     def offset_rules(self, group_id: str) -> OffsetRules:
-        return self._classic_rules if self.streams.get(group_id) is None else self._streams_rules
+        return self._find(group_id).rules
 
     # The log ----------------------------------------------------------------------------------------------------
 
@@ -125,24 +188,27 @@ class GroupShard:
         Records of unknown types, such as a newer server's, are ignored.
         """
         untyped: Any = value
-        if isinstance(key, GroupMetadataKey):
-            self.classic.replay(key, untyped)
-        elif isinstance(key, (OffsetCommitKey, LegacyOffsetCommitKey)):
+        if isinstance(key, (OffsetCommitKey, LegacyOffsetCommitKey)):
             self.offsets.replay(key, untyped, producer)
-        elif isinstance(key, STREAMS_KEYS):
-            self.streams.replay(key, value)
-            if value is not None:
-                self.classic.forget_simple(key.group_id)
-            elif self.offsets.has(key.group_id):
-                self.ensure_simple_group(key.group_id)
+        elif (kind := self._kind_of.get(type(key))) is not None:
+            kind.groups.replay(key, untyped)
+            if kind.groups is not self.classic:
+                self._replayed_modern(getattr(key, "group_id"), value is not None)  # noqa: B009
+
+    def _replayed_modern(self, group_id: str, there: bool) -> None:
+        """A group with offsets was taken for a simple one until now; one that is removed leaves a simple one."""
+        if there:
+            self.classic.forget_simple(group_id)
+        elif self.offsets.has(group_id):
+            self.ensure_simple_group(group_id)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
         self.offsets.replay_marker(producer_id, producer_epoch, commit)
 
     def loaded(self, now: int) -> None:
         """Starts members' session timeouts, as all of the log was replayed."""
-        self.classic.loaded(now)
-        self.streams.loaded(now)
+        for kind in self._kinds:
+            kind.groups.loaded(now)
 
     def unload(self, now: int) -> Step:
         """Answers waiting requests with NOT_COORDINATOR, as the shard moves to another broker."""

@@ -1,10 +1,11 @@
-"""A partition of a topic."""
+"""A partition of a topic, by the topic's name or by its id."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+from uuid import UUID
 
-__all__ = ["TopicPartition"]
+__all__ = ["TopicIdPartition", "TopicPartition"]
 
 
 class TopicPartition(NamedTuple):
@@ -15,3 +16,13 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition of a topic that is known by its id: what groups with member epochs assign."""
+
+    topic_id: UUID
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic_id}-{self.partition}"

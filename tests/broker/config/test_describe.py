@@ -52,7 +52,8 @@ def _plain(described: list[Described]) -> dict[str, Any]:
 def test_a_topic_is_described_as_by_kafka() -> None:
     described = describe_topic(SETTINGS, {"retention.ms": "1000", "cleanup.policy": "compact,delete"})
 
-    assert _plain(described) == DESCRIBED["topic"]
+    newer = {"errors.deadletterqueue.group.enable"}  # from Kafka 4.4 on
+    assert {name: key for name, key in _plain(described).items() if name not in newer} == DESCRIBED["topic"]
 
 
 def test_a_broker_is_described_as_by_kafka() -> None:

@@ -1,4 +1,4 @@
-"""The tables of keys, beside those of Apache Kafka 4.2, and of 4.4 for what only that has."""
+"""The tables of keys, beside those of Apache Kafka 4.2, and of 4.3 and 4.4 for what only those have."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
 NEWER_BROKER_KEYS = {
+    "errors.deadletterqueue.auto.create.topics.enable": ("boolean", False),
+    "errors.deadletterqueue.topic.name.prefix": ("string", "dlq."),
+    "group.share.max.delivery.count.limit": ("int", 10),
+    "group.share.max.partition.max.record.locks": ("int", 4000),
+    "group.share.min.delivery.count.limit": ("int", 2),
+    "group.share.min.partition.max.record.locks": ("int", 100),
     "group.streams.acceptable.recovery.lag": ("long", 10_000),
     "group.streams.assignors": ("list", ("optimal", "sticky")),  # in Kafka, sticky alone
     "group.streams.max.warmup.replicas": ("int", 20),
@@ -30,14 +36,20 @@ NEWER_BROKER_KEYS = {
     "group.streams.rack.aware.assignment.tags": ("list", ()),
     "group.streams.task.offset.interval.ms": ("int", 60_000),
 }
+NEWER_TOPIC_KEYS = {"errors.deadletterqueue.group.enable": ("boolean", False)}
 NEWER_GROUP_KEYS = {
+    "errors.deadletterqueue.copy.record.enable": ("boolean", False),
+    "errors.deadletterqueue.topic.name": ("string", ""),
+    "share.delivery.count.limit": ("int", 5),
+    "share.partition.max.record.locks": ("int", 2000),
+    "share.renew.acknowledge.enable": ("boolean", True),
     "streams.acceptable.recovery.lag": ("long", 10_000),
     "streams.assignor.name": ("string", None),
     "streams.num.warmup.replicas": ("int", 2),
     "streams.rack.aware.assignment.tags": ("list", ()),
     "streams.task.offset.interval.ms": ("int", 60_000),
 }
-"""Keys of Kafka 4.4, with their types and defaults there."""
+"""Keys of Kafka 4.3 and 4.4, with their types and defaults there."""
 
 
 def _value(default: object) -> object:
@@ -48,7 +60,7 @@ def _value(default: object) -> object:
     ("keys", "kafka", "newer"),
     [
         (BROKER_KEYS, KAFKA["broker"], NEWER_BROKER_KEYS),
-        (TOPIC_KEYS, KAFKA["topic"], {}),
+        (TOPIC_KEYS, KAFKA["topic"], NEWER_TOPIC_KEYS),
         (GROUP_KEYS, KAFKA["group"], NEWER_GROUP_KEYS),
         (CLIENT_METRICS_KEYS, KAFKA["client_metrics"], {}),
     ],
@@ -66,7 +78,8 @@ def test_names_types_and_defaults_are_kafkas(
 def test_what_can_be_changed_at_run_time_is_what_kafka_lets_change() -> None:
     changeable = {name for name, key in BROKER_KEYS.items() if key.change is not Change.NEVER}
 
-    assert changeable == {name for name, (_, _, dynamic) in KAFKA["broker"].items() if dynamic}
+    newer = {name for name in NEWER_BROKER_KEYS if name.startswith("errors.")}
+    assert changeable == {name for name, (_, _, dynamic) in KAFKA["broker"].items() if dynamic} | newer
 
 
 def test_every_key_of_kafkas_broker_is_known() -> None:

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from kohort.broker.features import FeatureUpdate, UpgradeType
 from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -16,7 +17,7 @@ from tests.broker.raw import RawClient
 VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 
 
-@pytest.mark.parametrize(("version", "levels"), [(3, []), (4, [(0, 1), (0, 2)])])
+@pytest.mark.parametrize(("version", "levels"), [(3, []), (4, [(0, 1), (0, 2), (0, 1), (0, 2)])])
 def test_old_clients_hear_of_no_feature_that_begins_at_0(
     with_server: Run, version: int, levels: list[tuple[int, int]]
 ) -> None:
@@ -36,6 +37,8 @@ def test_tells_what_it_serves(with_server: Run) -> None:
         assert 68 not in served
         assert served[88][0] == 0
         assert {feature.name: feature.max_version_level for feature in response.finalized_features} == {
+            "group.version": 1,
+            "share.version": 2,
             "streams.version": 1,
             "transaction.version": 2,
         }
@@ -44,15 +47,17 @@ def test_tells_what_it_serves(with_server: Run) -> None:
     with_server(test)
 
 
-def test_tells_that_streams_groups_are_not_offered(with_server: Run) -> None:
+def test_tells_which_features_are_off(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
+        server.broker.features.update([FeatureUpdate("streams.version", 0, UpgradeType.SAFE_DOWNGRADE)])
         response = await client.call(VERSIONS)
-        assert [feature.name for feature in response.finalized_features] == ["transaction.version"]
-        assert [feature.name for feature in response.supported_features] == ["transaction.version"]
+        assert "streams.version" not in {feature.name for feature in response.finalized_features}
+        assert "streams.version" in {feature.name for feature in response.supported_features}
+        assert response.finalized_features_epoch == 1
         await client.close()
 
-    with_server(test, "group.coordinator.rebalance.protocols=classic,consumer")
+    with_server(test)
 
 
 def test_everything_it_tells_of_has_a_handler(with_server: Run) -> None:

@@ -39,7 +39,7 @@ def test_the_response_tells_all_settings_with_their_sources(ask: Ask) -> None:
     configs = {config.name: (config.value, config.config_source) for config in made.configs}
     assert configs["retention.ms"] == ("5000", 1)
     assert configs["cleanup.policy"] == ("delete", 5)
-    assert len(configs) == 33
+    assert len(configs) == 34
 
 
 @pytest.mark.parametrize("settings", [{"num.partitions": 4}])

@@ -73,7 +73,7 @@ def test_documentation_comes_only_when_it_is_asked_for(ask: Ask, broker: Broker)
     documented = describe(ask, TOPIC, "there", docs=True).configs
     assert {config.documentation for config in without} == {None}
     assert all(config.documentation for config in documented)
-    assert len(without) == 33
+    assert len(without) == 34
 
 
 def test_keys_that_are_not_there_are_left_out(ask: Ask, broker: Broker) -> None:

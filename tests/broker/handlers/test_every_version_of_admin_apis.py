@@ -28,6 +28,7 @@ from kohort.protocol.messages.list_config_resources import ListConfigResourcesRe
 from kohort.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest
+from kohort.protocol.messages.update_features import UpdateFeaturesRequest
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from tests.broker.handlers.conftest import Ask, Deny
 
@@ -121,6 +122,9 @@ def requests(directory: str) -> list[Request]:
         DescribeProducersRequest(topics=[DescribeProducersRequest.Topic(name="there", partition_indexes=(0, 9))]),
         ElectLeadersRequest(topic_partitions=[ElectLeadersRequest.TopicPartition(topic="there", partitions=(0, 9))]),
         ElectLeadersRequest(topic_partitions=None),
+        UpdateFeaturesRequest(
+            feature_updates=[UpdateFeaturesRequest.FeatureUpdate(feature="group.version", max_version_level=1)]
+        ),
         AlterPartitionReassignmentsRequest(
             topics=[
                 AlterPartitionReassignmentsRequest.Topic(

@@ -47,3 +47,26 @@ def test_an_unknown_type_of_key(version: int, ask: Ask) -> None:
     response = ask(FindCoordinatorRequest(key_type=9, **keys), version)
     refused = response if version < 4 else response.coordinators[0]
     assert (refused.error_code, refused.node_id) == (ErrorCode.INVALID_REQUEST, -1)
+
+
+KEY = "g:AAAAAAAAAAAAAAAAAAAABw:0"
+
+
+def test_the_coordinator_of_a_share_partition_is_this_broker(ask: Ask, broker: Broker) -> None:
+    found = ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(KEY, "g:0"))).coordinators
+    assert [(each.key, each.error_code, each.node_id) for each in found] == [
+        (KEY, ErrorCode.NONE, NODE),
+        ("g:0", ErrorCode.INVALID_REQUEST, -1),
+    ]
+    assert broker.topics.get("__share_group_state") is not None
+
+
+def test_before_version_6_share_partitions_have_no_coordinator(ask: Ask) -> None:
+    (found,) = ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(KEY,)), 5).coordinators
+    assert found.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_only_brokers_may_ask_for_the_coordinator_of_a_share_partition(ask: Ask, deny: Deny) -> None:
+    deny(Operation.CLUSTER_ACTION)
+    (found,) = ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(KEY,))).coordinators
+    assert found.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -8,7 +8,7 @@ from typing import Any
 from kohort.coordinator.shard import GroupShard
 from kohort.coordinator.timing_wheel import Timer
 
-DERIVED = {"revision", "cached_results", "_reconciled", "ends", "_with_offset"}
+DERIVED = {"revision", "cached_results", "_moving", "ends", "_with_offset"}
 """What the rest leads to at any time, and what is cached until anything changes."""
 
 

@@ -7,7 +7,9 @@ from kohort.broker.config.change_validation import (
     check_topic_configs,
 )
 from kohort.broker.config.component_settings import (
+    bounded_group_value,
     group_settings,
+    group_value,
     log_config,
     streams_settings,
     topic_value,
@@ -19,11 +21,13 @@ from kohort.broker.config.settings import Settings
 __all__ = [
     "ConfigError",
     "Settings",
+    "bounded_group_value",
     "check_broker_changes",
     "check_client_metrics",
     "check_group_configs",
     "check_topic_configs",
     "group_settings",
+    "group_value",
     "log_config",
     "streams_settings",
     "topic_value",

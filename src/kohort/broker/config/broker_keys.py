@@ -84,9 +84,23 @@ _TRANSACTIONS: Final = (
     Key("producer.id.expiration.check.interval.ms", INT, 600_000,
         "Interval of checks for expired producer state, in ms.", 1, internal=True),
 )
+
+_SHARE_STATE: Final = (
+    Key("share.coordinator.state.topic.num.partitions", INT, 50,
+        "Partitions of __share_group_state; fixed once it exists.", 1),
+    Key("share.coordinator.state.topic.segment.bytes", INT, 100 << 20,
+        "Size of a segment of __share_group_state, in bytes.", 1),
+    Key("share.coordinator.snapshot.update.records.per.snapshot", INT, 500,
+        "Updates of a share partition's state between two snapshots.", 0, 500),
+    Key("share.coordinator.state.topic.prune.interval.ms", INT, 300_000,
+        "Interval of deleting what is redundant in __share_group_state, in ms.", 1, internal=True),
+    Key("share.coordinator.cold.partition.snapshot.interval.ms", INT, 300_000,
+        "Time after which the state of a share partition is written again, so that older ones can be deleted, in ms.",
+        1, internal=True),
+)
 # fmt: on
 
 BROKER_KEYS: Final = keys_by_name(
-    _SERVER, _TOPICS, _OFFSETS, _TRANSACTIONS, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values()
+    _SERVER, _TOPICS, _OFFSETS, _TRANSACTIONS, _SHARE_STATE, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values()
 )
 """The keys in use: Kafka 4.2's, with its defaults where they make sense on a single node."""

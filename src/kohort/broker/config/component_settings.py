@@ -15,6 +15,7 @@ from kohort.log.config import LogConfig
 
 if TYPE_CHECKING:
     from kohort.coordinator.shard import GroupSettings
+    from kohort.coordinator.share_state import ShareStateSettings
     from kohort.coordinator.streams.settings import StreamsSettings
     from kohort.coordinator.transactions.settings import TransactionSettings
 
@@ -86,6 +87,15 @@ def group_value(settings: Settings, configs: Mapping[str, str], name: str) -> Va
     return settings.value(broker_key) if broker_key in BROKER_KEYS else key.default
 
 
+def bounded_group_value(settings: Settings, configs: Mapping[str, str], name: str) -> int:
+    """Returns the value of a group's key as `group_value` does; its own is clamped to the broker's bounds of today."""
+    value = group_value(settings, configs, name)
+    assert isinstance(value, int)
+    low, high = GROUP_LIMITS.get(name, (None, None)) if name in configs else (None, None)
+    at_least = value if low is None else max(value, settings.int(low))
+    return at_least if high is None else min(at_least, settings.int(high))
+
+
 def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsSettings:
     """Returns the settings of a streams group.
 
@@ -102,11 +112,8 @@ def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsS
         name = f"streams.{field.name.replace('_', '.')}"
         if name not in GROUP_KEYS:
             continue
-        values[field.name] = value = group_value(settings, configs, name)
-        if name in configs and isinstance(value, int):
-            low, high = GROUP_LIMITS.get(name, (None, None))
-            at_least = value if low is None else max(value, settings.int(low))
-            values[field.name] = at_least if high is None else min(at_least, settings.int(high))
+        value = group_value(settings, configs, name)
+        values[field.name] = bounded_group_value(settings, configs, name) if isinstance(value, int) else value
     if values["assignor_name"] not in settings.names("group.streams.assignors"):
         values["assignor_name"] = group_value(settings, {}, "streams.assignor.name")
     return StreamsSettings(**values)
@@ -116,3 +123,9 @@ def transaction_settings(settings: Settings) -> TransactionSettings:
     from kohort.coordinator.transactions.settings import TransactionSettings
 
     return settings_for(TransactionSettings, settings)
+
+
+def share_state_settings(settings: Settings) -> ShareStateSettings:
+    from kohort.coordinator.share_state import ShareStateSettings
+
+    return settings_for(ShareStateSettings, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kohort.broker.config.keys import INT, LIST, LONG, STRING, Key, Value, keys_by_name
+from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Change, Key, Value, keys_by_name
 
 _MAX_INT: Final = 2**31 - 1
 _DURATION: Final = re.compile(
@@ -17,6 +17,10 @@ def _offset_reset(value: Value) -> str | None:
     assert isinstance(value, str)
     fine = value in ("latest", "earliest") or _DURATION.fullmatch(value)
     return None if fine else "latest, earliest or by_duration:PnDTnHnMn.nS is needed"
+
+
+def _dead_letter_topic(value: Value) -> str | None:
+    return "names of internal topics, with '__', aren't possible" if str(value).startswith("__") else None
 
 
 def _distinct(value: Value) -> str | None:
@@ -40,16 +44,25 @@ GROUP_KEYS: Final = keys_by_name(
             "Time between two heartbeats of a consumer group's members, in ms.", 1),
         Key("consumer.session.timeout.ms", INT, 45_000,
             "Time without heartbeats after which a member of a consumer group is removed, in ms.", 1),
+        Key("errors.deadletterqueue.copy.record.enable", BOOLEAN, False,
+            "Whether a share group's dead letters have key and value of the record, not only the reason."),
+        Key("errors.deadletterqueue.topic.name", STRING, "",
+            "The topic of a share group's dead letters; without one there are none.", check=_dead_letter_topic),
         Key("share.auto.offset.reset", STRING, "latest",
             "Where a share group begins in a partition: latest, earliest, or by_duration: and a time back.",
             check=_offset_reset),
+        Key("share.delivery.count.limit", INT, 5, "Times a share group is given a record before it is given up.", 2),
         Key("share.heartbeat.interval.ms", INT, 5000,
             "Time between two heartbeats of a share group's members, in ms.", 1),
         Key("share.isolation.level", STRING, "read_uncommitted",
             "Whether a share group is given records of transactions still open or aborted.",
             valid=("read_committed", "read_uncommitted")),
+        Key("share.partition.max.record.locks", INT, 2000,
+            "Records of a partition that a share group may have in flight.", 100),
         Key("share.record.lock.duration.ms", INT, 30_000,
             "How long a record stays with the member it was given to, in ms.", 1000),
+        Key("share.renew.acknowledge.enable", BOOLEAN, True,
+            "Whether a share group's members may renew the locks of records they were given."),
         Key("share.session.timeout.ms", INT, 45_000,
             "Time without heartbeats after which a member of a share group is removed, in ms.", 1),
         Key("streams.acceptable.recovery.lag", LONG, 10_000,
@@ -69,7 +82,8 @@ GROUP_KEYS: Final = keys_by_name(
             "Time between two reports of a streams group's members on how far their state is restored, in ms.", 1),
     )
 )
-"""Kafka 4.2's group keys, and of 4.4 those about warm-ups, racks and assignors of streams groups.
+"""Kafka 4.2's group keys, of 4.3 those about a share group's limits, and of 4.4 those about dead letters of
+share groups, and warm-ups, racks and assignors of streams groups.
 
 The default of each is the broker's `group.` and its name, where there is such a key; that of an assignor's name is the
 first of `group.streams.assignors`."""
@@ -130,12 +144,23 @@ _MODERN: Final = (
         "Client tags over whose values standby copies are spread.", check=_distinct),
     Key("group.streams.initial.rebalance.delay.ms", INT, 3000,
         "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
+    Key("errors.deadletterqueue.auto.create.topics.enable", BOOLEAN, False,
+        "Whether a share group's topic of dead letters is created if it isn't there.", change=Change.CLUSTER),
+    Key("errors.deadletterqueue.topic.name.prefix", STRING, "dlq.",
+        "How the names of topics of dead letters begin.", change=Change.CLUSTER),
     Key("group.share.max.size", INT, 200, "Members of a share group.", 1, 1000),
     Key("group.share.assignors", LIST, ("simple",), "The server's assignors of share groups, the default first."),
     Key("group.share.delivery.count.limit", INT, 5, "Times a record is delivered before it is given up.", 2, 10),
+    Key("group.share.min.delivery.count.limit", INT, 2, "The lowest delivery count limit of a share group.", 2, 5),
+    Key("group.share.max.delivery.count.limit", INT, 10, "The highest delivery count limit of a share group.", 5, 25),
     Key("group.share.max.share.sessions", INT, 2000, "Share sessions kept at once.", 1),
     Key("group.share.partition.max.record.locks", INT, 2000,
         "Records of a partition that a share group may have in flight.", 100, 10_000),
+    Key("group.share.min.partition.max.record.locks", INT, 100,
+        "The fewest records of a partition that a share group may be limited to.", 100, 2000),
+    Key("group.share.max.partition.max.record.locks", INT, 4000,
+        "The most records of a partition that a share group may have in flight by its own configuration.",
+        2000, 10_000),
     Key("group.share.record.lock.duration.ms", INT, 30_000,
         "How long a record stays with the member it was given to, in ms.", 1000, 3_600_000),
     Key("group.share.min.record.lock.duration.ms", INT, 15_000,
@@ -153,6 +178,11 @@ GROUP_LIMITS: Final[dict[str, tuple[str | None, str | None]]] = {
     for kind in ("consumer", "streams", "share")
     for key in ("session.timeout.ms", "heartbeat.interval.ms")
 } | {
+    "share.delivery.count.limit": ("group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"),
+    "share.partition.max.record.locks": (
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
     "share.record.lock.duration.ms": (
         "group.share.min.record.lock.duration.ms",
         "group.share.max.record.lock.duration.ms",

@@ -86,16 +86,13 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             ssl.truststore.type
         """,
     },
-    "share groups keep no state of their own": {
+    "the coordinator of share groups is in this process, and writes at once": {
         BOOLEAN: """
             group.share.enable
         """,
         INT: """
             group.share.initialize.retry.interval.ms share.coordinator.append.linger.ms
-            share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
-            share.coordinator.snapshot.update.records.per.snapshot
-            share.coordinator.state.topic.compression.codec share.coordinator.state.topic.num.partitions
-            share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.segment.bytes
+            share.coordinator.load.buffer.size share.coordinator.state.topic.compression.codec
             share.coordinator.threads share.coordinator.write.timeout.ms
             share.fetch.purgatory.purge.interval.requests
         """,

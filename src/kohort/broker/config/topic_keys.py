@@ -42,6 +42,8 @@ TOPIC_KEYS: Final = keys_by_name(
             valid=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         Key("compression.zstd.level", INT, 3, "Level of zstd, where the broker compresses.", -131072, 22),
         Key("delete.retention.ms", LONG, _DAY_MS, "How long tombstones are kept in a compacted topic, in ms.", 0),
+        Key("errors.deadletterqueue.group.enable", BOOLEAN, False,
+            "Whether share groups may write dead letters to the topic."),
         Key("file.delete.delay.ms", LONG, 60_000, "How long the files of a deleted segment may be kept, in ms.", 0),
         Key("flush.messages", LONG, MAX_LONG, "Records after which the log is flushed to the disk.", 1),
         Key("flush.ms", LONG, MAX_LONG, "Time after which the log is flushed to the disk, in ms.", 0),

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from kohort.broker.context import Context
+from kohort.broker.features import SUPPORTED
 from kohort.broker.handlers import Served, served_apis
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -17,11 +18,6 @@ NAMED: Final = 3
 """First version in which clients say what software they are (KIP-511)."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-
-TRANSACTIONS: Final = {"transaction.version": 2}
-STREAMS: Final = {"streams.version": 1}
-"""Levels of finalized features: KIP-890, and KIP-1071 where streams groups are enabled. Features that aren't listed are
-off: group.version is 0, as consumer groups of KIP-848 aren't served."""
 
 FROM_ZERO: Final = 4
 """First version whose clients can read a minimum level of 0 (KAFKA-17492)."""
@@ -42,18 +38,18 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
-    features = {**STREAMS, **TRANSACTIONS} if context.broker.groups.streams_offered else TRANSACTIONS
+    features = context.broker.features
     context.session.software_name = request.client_software_name
     context.session.software_version = request.client_software_version
     return ApiVersionsResponse(
         api_keys=api_keys(),
         supported_features=[
             ApiVersionsResponse.SupportedFeature(name=name, min_version=0, max_version=level)
-            for name, level in (features.items() if context.version >= FROM_ZERO else ())
+            for name, level in (SUPPORTED.items() if context.version >= FROM_ZERO else ())
         ],
-        finalized_features_epoch=0,
+        finalized_features_epoch=features.epoch,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
-            for name, level in features.items()
+            for name, level in features.finalized().items()
         ],
     )

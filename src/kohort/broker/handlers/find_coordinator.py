@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.coordinator.share_state import SharePartitionKey
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -18,6 +19,10 @@ BATCHED: Final = 4
 
 GROUP = 0
 TRANSACTION = 1
+SHARE = 2
+
+SHARE_KEYS: Final = 6
+"""First version with keys of share partitions."""
 
 _Coordinator = FindCoordinatorResponse.Coordinator
 
@@ -51,6 +56,8 @@ def _find(key_type: int, key: str, context: Context) -> _Coordinator:
             error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         else:
             error = _started(broker.transactions.start)
+    elif key_type == SHARE and context.version >= SHARE_KEYS:
+        error = _share_partition_error(key, context) or _started(broker.share_state.start)
     else:
         error = KafkaError(ErrorCode.INVALID_REQUEST, f"There is no coordinator of type {key_type} here.")
     if error is not None:
@@ -59,6 +66,16 @@ def _find(key_type: int, key: str, context: Context) -> _Coordinator:
         )
     host, port = context.session.advertised
     return _Coordinator(key=key, node_id=broker.node_id, host=host, port=port)
+
+
+def _share_partition_error(key: str, context: Context) -> KafkaError | None:
+    if not context.cluster_allowed(Operation.CLUSTER_ACTION):
+        return KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    try:
+        SharePartitionKey.parse(key)
+    except ValueError as error:
+        return KafkaError(ErrorCode.INVALID_REQUEST, str(error))
+    return None
 
 
 def _started(start: Callable[[], None]) -> KafkaError | None:

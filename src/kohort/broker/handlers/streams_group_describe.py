@@ -23,7 +23,7 @@ def handle(request: StreamsGroupDescribeRequest, context: Context) -> StreamsGro
 
 def _describe(group_id: str, request: StreamsGroupDescribeRequest, context: Context) -> _Group:
     groups = context.broker.groups
-    if not groups.streams_offered:
+    if not groups.offered("streams"):
         return _failed(group_id, ErrorCode.UNSUPPORTED_VERSION)
     if not context.allowed(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return _failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)

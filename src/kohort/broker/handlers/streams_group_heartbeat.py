@@ -11,7 +11,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply, map_reply, when_replied
-from kohort.coordinator.streams.environment import Cluster
+from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.streams.request_validation import check_topology
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
@@ -32,7 +32,7 @@ Response = StreamsGroupHeartbeatResponse
 def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:
     """Passes the heartbeat to the coordinator, and creates missing internal topics."""
     groups = context.broker.groups
-    if not groups.streams_offered:
+    if not groups.offered("streams"):
         return _refuse(ErrorCode.UNSUPPORTED_VERSION)
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -64,6 +64,7 @@ class BrokerCollector(Collector):
             ],
             _groups(sources),
             _streams(sources),
+            _share_state(sources),
             _logs(sources),
         )
 
@@ -117,7 +118,7 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
     yield purgatories
     yield GaugeMetricFamily(
         "kohort_coordinators_loading",
-        "Coordinators that still read their log: 0 to 2.",
+        "Coordinators that still read their log: 0 to 3.",
         sum(loading() for loading in sources.coordinators_loading),
     )
 
@@ -144,6 +145,14 @@ def _streams(sources: MetricSources) -> Iterator[Metric]:
             family.add_metric([assignor], count)
         yield family
     yield GaugeMetricFamily("kohort_placements_under_way", "Groups whose tasks are being placed.", placements.pending)
+
+
+def _share_state(sources: MetricSources) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "kohort_share_partitions",
+        "Share partitions whose delivery state is kept.",
+        sum(len(shard) for shard in sources.share_state_shards()),
+    )
 
 
 def _logs(sources: MetricSources) -> Iterator[Metric]:

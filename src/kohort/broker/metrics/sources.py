@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,12 +30,14 @@ class MetricSources:
 
     Attributes:
         group_shards: the shards of the group coordinator that are loaded.
+        share_state_shards: those of the share coordinator.
         coordinators_loading: of each coordinator, whether it still reads its log.
     """
 
     counters: Metrics
     topics: Callable[[], Iterable[Topic]]
     group_shards: Callable[[], Iterable[GroupShard]]
+    share_state_shards: Callable[[], Iterable[Sized]]
     coordinators_loading: Sequence[Callable[[], bool]]
     placements: Placements
     delayed_fetches: Callable[[], int]

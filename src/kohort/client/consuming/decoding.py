@@ -32,6 +32,32 @@ WORTH_COLUMNS: Final = 256
 _new_record: Final = partial(tuple.__new__, Record)
 
 
+def deserialized(
+    partition: TopicPartition,
+    column: list[bytes | None],
+    deserializer: Deserializer | None,
+    what: str,
+    offsets: list[int],
+) -> list[Any]:
+    """Returns a column's values; if the deserializer fails on one, those before it.
+
+    Raises:
+        RecordError: it fails on the first.
+    """
+    if deserializer is None:
+        return column
+    done: list[Any] = []
+    add = done.append
+    try:
+        for value in column:
+            add(None if value is None else deserializer(value))
+    except Exception as error:
+        if not done:
+            reason = f"the {what} deserializer fails: {type(error).__name__}: {error}"
+            raise RecordError(partition, offsets[0], offsets[0] + 1, reason) from error
+    return done
+
+
 class DecodedPiece:
     """A piece's records, and how many of them have been given.
 
@@ -59,9 +85,9 @@ class DecodedPiece:
     ) -> None:
         self._partition = partition
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
-        self._source: _Rows | _Columns
+        self._source: RowSource | ColumnSource
         headers = piece.headers
-        decode = _Rows if columns is None else partial(_Columns, columns)
+        decode = RowSource if columns is None else partial(ColumnSource, columns)
         while True:
             try:
                 self._source = decode(piece.data, headers)
@@ -96,8 +122,8 @@ class DecodedPiece:
         start = self.row
         end = min(self.count, start + most)
         rows = self._source.lists(start, end)
-        keys = self._deserialized(rows.keys, self._key_deserializer, "key", rows.offsets)
-        values = self._deserialized(rows.values, self._value_deserializer, "value", rows.offsets)
+        keys = deserialized(self._partition, rows.keys, self._key_deserializer, "key", rows.offsets)
+        values = deserialized(self._partition, rows.values, self._value_deserializer, "value", rows.offsets)
         fields = zip(repeat(self._partition[0]), repeat(self._partition[1]), *rows[:2], keys, values, rows.headers)
         records: list[Record] = list(map(_new_record, fields))
         self.row = start + len(records)
@@ -109,24 +135,8 @@ class DecodedPiece:
         self.row += records.num_rows
         return with_place(records, self._partition)
 
-    def _deserialized(
-        self, column: list[bytes | None], deserializer: Deserializer | None, what: str, offsets: list[int]
-    ) -> list[Any]:
-        if deserializer is None:
-            return column
-        done: list[Any] = []
-        add = done.append
-        try:
-            for value in column:
-                add(None if value is None else deserializer(value))
-        except Exception as error:
-            if not done:
-                reason = f"the {what} deserializer fails: {type(error).__name__}: {error}"
-                raise RecordError(self._partition, offsets[0], offsets[0] + 1, reason) from error
-        return done
 
-
-class _Rows:
+class RowSource:
     """Records that were decoded one after another."""
 
     def __init__(self, data: bytes, headers: Sequence[BatchHeader]) -> None:
@@ -167,7 +177,7 @@ class _Rows:
         return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
 
 
-class _Columns:
+class ColumnSource:
     """Records that were decoded as Arrow columns."""
 
     def __init__(self, module: ModuleType, data: bytes, headers: Sequence[BatchHeader]) -> None:

@@ -10,4 +10,11 @@ has to get in the end. With its heartbeats, each member moves from its *current*
 
 A `Rules` object says what differs between kinds of groups: which roles are exclusive, how the role of an item changes,
 and whether members wait for each other (in share groups they don't).
+
+What a kind of groups is made of, and what of it is here:
+
+    group       the state that its records make, and its soft state         `ModernGroup`
+    draft       what one step is going to change                            `ModernDraft`
+    groups      all groups of a shard: heartbeats, timeouts, log, listing   `ModernGroups`
+    heartbeats  what a member's heartbeat does                              `reconcile`, `member_identity`, `fencing`
 """

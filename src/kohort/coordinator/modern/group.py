@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -21,6 +23,7 @@ class Metadata(Protocol):
 M = TypeVar("M", bound=Metadata)
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 class Member(Generic[M, I, R]):
@@ -32,11 +35,12 @@ class Member(Generic[M, I, R]):
         self.current: CurrentAssignment[I, R] = CurrentAssignment() if current is None else current
 
 
-class ModernGroup(Generic[M, I, R]):
+class ModernGroup(ABC, Generic[M, I, R, S]):
     """A modern group. Replaying one of its records calls one `put_…` or `drop_…`, and `bump_revision`.
 
     Args:
         unknown: metadata of a member whose own record hasn't been replayed yet, since compaction may change the order.
+        soft: the soft state of a new group.
 
     Attributes:
         assignment_epoch: the group epoch that the target was made for.
@@ -44,11 +48,13 @@ class ModernGroup(Generic[M, I, R]):
         static_ids: member ids of static members, by instance id.
         target: the target assignment, by member id.
         ownership: the holders of each item.
+        soft: the soft state: what isn't in the log, and what a restart may lose; immutable. Equal ones lead to the same
+            answers.
         revision: rises with every record, and with every change of soft state that an answer may depend on.
         cached_results: results of heartbeats, by member id, of this revision.
     """
 
-    def __init__(self, group_id: str, unknown: M) -> None:
+    def __init__(self, group_id: str, unknown: M, soft: S) -> None:
         self.group_id: Final = group_id
         self.epoch = FIRST_EPOCH
         self.assignment_epoch = FIRST_EPOCH
@@ -56,30 +62,41 @@ class ModernGroup(Generic[M, I, R]):
         self.static_ids: dict[str, str] = {}
         self.target: dict[str, Mapping[I, R]] = {}
         self.ownership: Ownership[I, R] = Ownership()
+        self.soft = soft
         self.revision = 0
         self.cached_results: dict[str, CachedResult] = {}
         self._unknown = unknown
-        self._reconciled: bool | None = None
+        self._moving: set[str] | None = None  # members that haven't reached the target; None if it isn't known
+
+    @property
+    @abstractmethod
+    def state(self) -> enum.Enum:
+        """The state, whose value is its name in Kafka's tools. It follows from the records; nothing sets it."""
 
     @property
     def reconciled(self) -> bool:
         """Whether every member has reached the target."""
-        if self._reconciled is None:
+        if self._moving is None:
             epoch = self.assignment_epoch
-            self._reconciled = all(member.current.is_reconciled_to(epoch) for member in self.members.values())
-        return self._reconciled
+            self._moving = {name for name, each in self.members.items() if not each.current.is_reconciled_to(epoch)}
+        return not self._moving
 
     def bump_revision(self) -> None:
         """Something has changed: what was derived from the group is out of date."""
         self.revision += 1
         self.cached_results.clear()
-        self._reconciled = None
+
+    def put_soft(self, soft: S) -> None:
+        if soft is not self.soft and soft != self.soft:
+            self.bump_revision()
+        self.soft = soft
 
     def put_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
     def put_assignment_epoch(self, epoch: int) -> None:
         self.assignment_epoch = epoch
+        self._moving = None
 
     def put_metadata(self, member_id: str, metadata: M) -> None:
         """Adds a member, or changes what it says about itself."""
@@ -93,6 +110,10 @@ class ModernGroup(Generic[M, I, R]):
         member = self._member(member_id)
         self.ownership.change(member_id, member.current, current)
         member.current = current
+        if self._moving is not None and current.is_reconciled_to(self.assignment_epoch):
+            self._moving.discard(member_id)
+        elif self._moving is not None:
+            self._moving.add(member_id)
 
     def put_target(self, member_id: str, holdings: Mapping[I, R]) -> None:
         self.target[member_id] = holdings
@@ -110,11 +131,14 @@ class ModernGroup(Generic[M, I, R]):
             self.drop_current(member_id)
             self._forget_instance(member)
             del self.members[member_id]
+            if self._moving is not None:
+                self._moving.discard(member_id)
 
     def _member(self, member_id: str) -> Member[M, I, R]:
         member = self.members.get(member_id)
         if member is None:
             member = self.members[member_id] = Member(member_id, self._unknown)
+            self._moving = None
         return member
 
     def _forget_instance(self, member: Member[M, I, R]) -> None:

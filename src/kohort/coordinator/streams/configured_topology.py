@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kohort.coordinator.modern.cluster import Cluster
+from kohort.coordinator.modern.metadata_hash import metadata_hash as hash_of_topics
 from kohort.protocol.stored import INTERNAL_TOPICS
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
-
-if TYPE_CHECKING:
-    from kohort.coordinator.streams.environment import Cluster
 
 _SHOWN: Final = 3
 
@@ -101,15 +98,7 @@ def metadata_hash(topology: Topology, cluster: Cluster) -> int:
     names = set(topology.required_topics)
     for pattern in topology.source_patterns:
         names.update(cluster.matching(pattern))
-    hashed = hashlib.blake2b(digest_size=8)
-    known = 0
-    for name in sorted(names):
-        count, topic_id = cluster.partitions(name), cluster.topic_id(name)
-        if count is not None and topic_id is not None:
-            known += 1
-            encoded = name.encode()
-            hashed.update(struct.pack(">Hi", len(encoded), count) + encoded + topic_id.bytes)
-    return int.from_bytes(hashed.digest(), "big", signed=True) if known else 0
+    return hash_of_topics(names, cluster)
 
 
 class _ProblemError(Exception):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.group import Member
 from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology, configure
-from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.protocol.messages.streams_group_describe import (

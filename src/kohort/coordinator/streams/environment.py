@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
-from uuid import UUID
 
 from kohort.coordinator import placement
+from kohort.coordinator.modern.cluster import Cluster, NoTopics
 from kohort.coordinator.placement.model import Group, Placement
 from kohort.coordinator.streams.settings import StreamsSettings
-
-
-class Cluster(Protocol):
-    """The topics of the cluster."""
-
-    def partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has; None if there is no such topic."""
-        ...
-
-    def topic_id(self, topic: str) -> UUID | None:
-        """A topic's id; None if there is no such topic."""
-        ...
-
-    def matching(self, pattern: str) -> Sequence[str]:
-        """Names of the topics that a regular expression matches as a whole, sorted; none if it doesn't compile."""
-        ...
-
-
-class NoTopics:
-    """A cluster without topics."""
-
-    def partitions(self, topic: str) -> int | None:
-        del topic
-        return None
-
-    def topic_id(self, topic: str) -> UUID | None:
-        del topic
-        return None
-
-    def matching(self, pattern: str) -> Sequence[str]:
-        del pattern
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
 
 
-class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
+class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role, SoftState]):
     """A streams group: the state of its records, and soft state beside it that a restart may lose.
 
     Attributes:
@@ -22,18 +22,16 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
         metadata_hash: fingerprint of the topics at the latest bump of the group epoch.
         validated_topology_epoch: epoch of the topology if all its topics were in order then, else -1.
         configs: assignment configs at the latest bump.
-        soft: the soft state.
         placement_timer: runs at the soft state's `placement_at`.
         task_offsets_timer: waits for task offsets after a restart.
     """
 
     def __init__(self, group_id: str) -> None:
-        super().__init__(group_id, StreamsMetadata())
+        super().__init__(group_id, StreamsMetadata(), SoftState())
         self.topology: Topology | None = None
         self.metadata_hash = 0
         self.validated_topology_epoch = -1
         self.configs: Mapping[str, str] = {}
-        self.soft = SoftState()
         self.placement_timer: Timer | None = None
         self.task_offsets_timer: Timer | None = None
 
@@ -62,8 +60,3 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
     def readers(self) -> Mapping[str, str]:
         """The subtopology that reads a topic, by the topic's name."""
         return {} if self.topology is None else self.topology.readers
-
-    def put_soft(self, soft: SoftState) -> None:
-        if soft is not self.soft and soft != self.soft:
-            self.bump_revision()
-        self.soft = soft

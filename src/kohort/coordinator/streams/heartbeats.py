@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from kohort.coordinator.modern.member_identity import away
 from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimers
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.draft import Draft
-from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.member_identity import Sender, identified_member, joining_member, leaving_member
 from kohort.coordinator.streams.reconciliation_rules import RULES
@@ -153,16 +154,7 @@ class Heartbeats:
     def _leave_for_a_while(self, draft: Draft, member_id: str) -> None:
         """Keeps the tasks of a static member that will be back, until its session timeout."""
         current = draft.group.members[member_id].current
-        draft.put_current(
-            member_id,
-            replace(
-                current,
-                epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-                state=MemberState.STABLE,
-                revoking={},
-                assignment_epochs={task: 0 for task, role in current.assigned.items() if role in RULES.exclusive},
-            ),
-        )
+        draft.put_current(member_id, away(current, RULES))
         draft.then(self._timers.stop_rebalance_timeout, draft.group.group_id, member_id)
 
     def remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
-from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.fencing import check_member_epoch
-from kohort.coordinator.modern.states import MemberState
+from kohort.coordinator.modern.member_identity import check_known, check_room, replaced_member, returned
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.reconciliation_rules import RULES
 from kohort.coordinator.streams.refined_target import hand_over
-from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kohort.streams.tasks import Role, TaskId
 
@@ -49,20 +47,9 @@ def joining_member(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Sende
         KafkaError: GROUP_MAX_SIZE_REACHED; UNRELEASED_INSTANCE_ID, if another member has the instance id.
     """
     group, member_id, instance_id = draft.group, request.member_id, request.instance_id
-    holder = None if instance_id is None else group.static_ids.get(instance_id)
-    if holder is None and member_id not in group.members and len(group.members) >= draft.settings.max_size:
-        raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has {len(group.members)} members, and may not have more."
-        )
-    if holder is not None:
-        away = group.members[holder].current.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
-        if away:
-            return _takes_its_place(draft, holder, request)
-        if holder != member_id:
-            raise KafkaError(
-                ErrorCode.UNRELEASED_INSTANCE_ID,
-                f"Instance {instance_id} is member {holder}, which has not left; two members can't be one instance.",
-            )
+    check_room(group, member_id, instance_id, draft.settings.max_size)
+    if (replaced := replaced_member(group, member_id, instance_id)) is not None:
+        return _takes_its_place(draft, replaced.member_id, request)
     member = group.members.get(member_id)
     if member is None:
         log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
@@ -84,12 +71,7 @@ def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRe
         draft.put_target(member_id, target)
     current: CurrentAssignment[TaskId, Role] = CurrentAssignment()
     if goes_on:
-        current = replace(
-            member.current,
-            epoch=JOIN_GROUP_MEMBER_EPOCH,
-            previous_epoch=JOIN_GROUP_MEMBER_EPOCH,
-            state=MemberState.STABLE,
-        )
+        current = returned(member.current)
     draft.assume(member_id, current)
     return Sender(member.metadata, current, replaces=holder)
 
@@ -102,7 +84,7 @@ def identified_member(
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
     """
-    _check_known(group, request.member_id, request.instance_id)
+    check_known(group, request.member_id, request.instance_id)
     member = group.members[request.member_id]
     check_member_epoch(member.current, request.member_epoch, owned, RULES.exclusive)
     return Sender(member.metadata, member.current, behind=request.member_epoch != member.current.epoch)
@@ -114,18 +96,5 @@ def leaving_member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
-    _check_known(group, request.member_id, request.instance_id)
+    check_known(group, request.member_id, request.instance_id)
     return request.member_id
-
-
-def _check_known(group: StreamsGroup, member_id: str, instance_id: str | None) -> None:
-    if instance_id is not None:
-        holder = group.static_ids.get(instance_id)
-        if holder is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no instance {instance_id}.")
-        if holder != member_id:
-            raise KafkaError(
-                ErrorCode.FENCED_INSTANCE_ID, f"Instance {instance_id} is member {holder} now, not {member_id}."
-            )
-    if member_id not in group.members:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no member {member_id}.")

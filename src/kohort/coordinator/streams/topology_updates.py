@@ -6,9 +6,9 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
+from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.streams.configured_topology import ConfiguredTopology, configure, metadata_hash
 from kohort.coordinator.streams.draft import Draft
-from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode, KafkaError

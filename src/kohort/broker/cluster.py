@@ -1,4 +1,4 @@
-"""The broker's topics as streams groups see them."""
+"""The broker's topics as groups see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATTERNS: Final = 1000
 
 
 class BrokerCluster:
-    """`kohort.coordinator.streams.environment.Cluster`, of the broker's topics."""
+    """`kohort.coordinator.modern.cluster.Cluster`, of the broker's topics."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -29,6 +29,10 @@ class BrokerCluster:
     def topic_id(self, topic: str) -> UUID | None:
         found = self._topics.get(topic)
         return None if found is None else found.id
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        found = self._topics.by_id(topic_id)
+        return None if found is None else found.name
 
     def matching(self, pattern: str) -> Sequence[str]:
         """The sorted names that a regular expression fully matches; none if it doesn't compile. No internal topics."""

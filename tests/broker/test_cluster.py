@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kohort.broker.streams.cluster import BrokerCluster
+from kohort.broker.cluster import BrokerCluster
 from kohort.broker.topics import Topics
 
 

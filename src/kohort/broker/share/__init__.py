@@ -1,0 +1,1 @@
+"""What share groups (KIP-932) need of the server: sessions, and their partitions with records in flight."""

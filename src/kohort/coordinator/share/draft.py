@@ -1,0 +1,34 @@
+"""A share group as it will be when the records of the current step are in the log."""
+
+from __future__ import annotations
+
+from kohort.coordinator.modern.draft import ModernDraft
+from kohort.coordinator.share import records
+from kohort.coordinator.share.group import ShareGroup, SoftState
+from kohort.coordinator.share.member import Role, ShareMetadata
+from kohort.coordinator.share.settings import ShareSettings
+from kohort.coordinator.share.state_partitions import StatePartitions
+from kohort.coordinator.step import Record
+from kohort.protocol.topic_partition import TopicIdPartition
+
+
+class Draft(ModernDraft[ShareMetadata, TopicIdPartition, Role, SoftState]):
+    """A group with changes that aren't made yet.
+
+    Attributes:
+        metadata_hash, states: the group's, changed.
+    """
+
+    def __init__(self, group: ShareGroup, settings: ShareSettings) -> None:
+        super().__init__(group, records, ShareMetadata())
+        self.group = group
+        self.settings = settings
+        self.metadata_hash = group.metadata_hash
+        self.states = group.states
+
+    def group_record(self) -> Record:
+        return records.group_record(self.group_id, self.epoch, self.metadata_hash)
+
+    def put_states(self, states: StatePartitions) -> None:
+        self.states = states
+        self.records.append(records.states_record(self.group_id, states))
