@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import uuid
 from collections.abc import Sequence
 from typing import Final
 
+from kohort.broker.authorizer import Authorizer
 from kohort.broker.cluster import BrokerCluster
 from kohort.broker.config import Settings
-from kohort.broker.config.component_settings import group_settings
+from kohort.broker.config.component_settings import consumer_settings, group_settings, streams_settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, ShardState
+from kohort.broker.group_configs import GroupConfigs
 from kohort.broker.periodic_tasks import PeriodicTask
-from kohort.broker.streams.group_configs import StreamsGroupConfigs
+from kohort.broker.regex_resolver import RegexResolver, Resolved
 from kohort.broker.streams.internal_topics import InternalTopics
 from kohort.broker.streams.placer import Placer
 from kohort.broker.topics import ConfigResource, Topic
+from kohort.coordinator.consumer.environment import ConsumerEnvironment
+from kohort.coordinator.consumer.soft_state import RegexJob
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupShard, value_version
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
@@ -37,10 +42,12 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     """Runs the shards of the group coordinator.
 
     Attributes:
-        cluster: the topics as streams groups see them.
+        cluster: the topics as groups see them.
     """
 
-    def __init__(self, environment: CoordinatorEnvironment, placer: Placer) -> None:
+    def __init__(
+        self, environment: CoordinatorEnvironment, placer: Placer, authorizer: Authorizer | None = None
+    ) -> None:
         config, topics = environment.config.current, environment.topics
         super().__init__(
             environment,
@@ -56,11 +63,17 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         )
         self._protocols = frozenset(config.names("group.coordinator.rebalance.protocols"))
         self._settings = group_settings(config)
-        self._streams_configs = StreamsGroupConfigs(config, topics)
+        self._streams_configs = GroupConfigs(config, topics, streams_settings)
+        self._consumer_configs = GroupConfigs(config, topics, consumer_settings)
         self.internal_topics = InternalTopics(topics, environment.config)
         self.placer = placer
         self.cluster = BrokerCluster(topics)
         self._streams_environment = StreamsEnvironment(self._streams_configs.of, self.cluster, placer)
+        self._resolver = RegexResolver(topics, authorizer)
+        self._resolver.on_resolved.append(self._resolved)
+        self._consumer_environment = ConsumerEnvironment(
+            self._consumer_configs.of, self.cluster, self._resolver, _new_uuid
+        )
         self._changed_topics: dict[str, None] = {}
 
     def offered(self, kind: str) -> bool:
@@ -72,7 +85,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         return enabled and self.environment.features.level(_FEATURES[kind]) > 0
 
     def make(self, partition: int) -> GroupShard:
-        return GroupShard(partition, self._settings, self.environment.wheel, _new_member_id, self._streams_environment)
+        return GroupShard(
+            partition,
+            self._settings,
+            self.environment.wheel,
+            _new_member_id,
+            self._streams_environment,
+            self._consumer_environment,
+        )
 
     def value_version(self, value: Data) -> int:
         """The version that Kafka 4.2 writes."""
@@ -82,16 +102,21 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         await super().stop()
         self.internal_topics.stop()
         self.placer.stop()
+        self._resolver.stop()
 
     def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.GROUP:
             self._streams_configs.configure_group(name)
+            self._consumer_configs.configure_group(name)
             self.each(lambda shard: shard.streams.settings_changed(name))
+            self.each(lambda shard: shard.consumer.settings_changed(name))
 
     def reconfigure(self, settings: Settings) -> None:
         """Applies a new broker configuration."""
         self._streams_configs.configure(settings)
+        self._consumer_configs.configure(settings)
         self.each(lambda shard: shard.streams.settings_changed())
+        self.each(lambda shard: shard.consumer.settings_changed())
 
     # Transactions
 
@@ -114,8 +139,8 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self._topic_changed(topic.name)
 
     def _topic_changed(self, name: str) -> None:
-        """Notifies streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
-        if not any(shard.streams.group_ids() for shard in self.active()):
+        """Notifies groups that depend on topics, once for all changes in this turn of the loop."""
+        if not any(shard.streams.group_ids() or shard.consumer.group_ids() for shard in self.active()):
             return
         if not self._changed_topics:
             asyncio.get_running_loop().call_soon(self._notify_of_topics)
@@ -124,6 +149,18 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
         self.each(lambda shard: shard.streams.topics_changed(names))
+        self.each(lambda shard: shard.consumer.topics_changed(names))
+
+    # Regular expressions
+
+    def _resolved(self, job: RegexJob, topics: Resolved) -> None:
+        """Takes the topics of a group's regular expressions."""
+        try:
+            entry = self.entry(job.group_id)
+        except KafkaError as error:
+            log.warning("regular expressions are dropped group=%s error=%s", shown(job.group_id), error)
+            return
+        self.perform(entry, entry.shard.consumer.resolved(job, topics))
 
     # Placement of tasks
 
@@ -145,6 +182,11 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         """Expires offsets by `offsets.retention.minutes`."""
         now = self._clock()
         self.each(lambda shard: shard.offsets.expire(now))
+
+
+def _new_uuid() -> str:
+    """A member id as Kafka makes them for members of consumer groups: 22 characters of base64."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def _new_member_id(name: str) -> str:

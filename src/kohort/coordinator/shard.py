@@ -9,6 +9,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kohort.coordinator.classic import CLASSIC, ClassicGroups, ClassicOffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
+from kohort.coordinator.consumer.environment import ConsumerEnvironment
+from kohort.coordinator.consumer.groups import CONSUMER, ConsumerGroups
+from kohort.coordinator.consumer.offset_rules import ConsumerOffsetRules
+from kohort.coordinator.consumer.replaying import KEYS as CONSUMER_KEYS
 from kohort.coordinator.offsets import OffsetRules, Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.step import Answer, Record, Reply, Step
@@ -83,8 +87,10 @@ class GroupShard:
         wheel: the timers; may be shared among shards.
         new_id: makes a member id from a client id, or from an instance id; each must be new.
         streams: what streams groups need from the broker.
+        consumer: what consumer groups need from it.
 
     Attributes:
+        consumer: the consumer groups.
         streams: the streams groups. No two groups have the same id, whatever their type.
         pending_steps: steps that timers caused; taken out and done after each call into the shard or the wheel.
     """
@@ -96,9 +102,12 @@ class GroupShard:
         wheel: TimingWheel,
         new_id: Callable[[str], str],
         streams: StreamsEnvironment | None = None,
+        consumer: ConsumerEnvironment | None = None,
     ) -> None:
         self.partition = partition
         self.pending_steps: list[Step] = []
+        consumer = consumer or ConsumerEnvironment()
+        self.consumer = ConsumerGroups(consumer, wheel, self.pending_steps, partial(self._make_room, CONSUMER))
         self.streams = StreamsGroups(
             streams or StreamsEnvironment(), wheel, self.pending_steps, partial(self._make_room, STREAMS)
         )
@@ -109,7 +118,14 @@ class GroupShard:
                 self.classic,
                 ClassicOffsetRules(self.classic),
                 (GroupMetadataKey,),
-                frozenset({STREAMS}),
+                frozenset({CONSUMER, STREAMS}),
+            ),
+            _Kind(
+                CONSUMER,
+                self.consumer,
+                ConsumerOffsetRules(self.consumer, consumer.cluster),
+                CONSUMER_KEYS,
+                frozenset({CLASSIC}),
             ),
             _Kind(STREAMS, self.streams, StreamsOffsetRules(self.streams), STREAMS_KEYS, frozenset({CLASSIC})),
         )
@@ -212,6 +228,7 @@ class GroupShard:
 
     def unload(self, now: int) -> Step:
         """Answers waiting requests with NOT_COORDINATOR, as the shard moves to another broker."""
+        self.consumer.unload()
         self.streams.unload()
         return self.classic.unload(now)
 
