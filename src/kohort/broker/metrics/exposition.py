@@ -16,6 +16,7 @@ from kohort import __version__
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.metrics.sources import MetricSources
 from kohort.coordinator.classic import CLASSIC
+from kohort.coordinator.share.groups import SHARE
 from kohort.coordinator.streams.groups import STREAMS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages import API_NAMES
@@ -104,6 +105,8 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
             states[CLASSIC, state.value] += count
         for streams_state, count in shard.streams.count_by_state().items():
             states[STREAMS, streams_state.value] += count
+        for share_state, count in shard.share.count_by_state().items():
+            states[SHARE, share_state.value] += count
         rebalances += classic.completed_rebalances
         for purgatory in (classic.rebalancer.heartbeats, classic.rebalancer.joins, classic.rebalancer.syncs):
             waiting[purgatory.name] += purgatory.delayed
