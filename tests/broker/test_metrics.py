@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import timeit
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker.metrics import Metrics, MetricsEndpoint, MetricSources
 from kohort.broker.metrics.exposition import BrokerCollector, Exposition
+from kohort.broker.metrics.sources import ShareInFlight
 from kohort.broker.server import Server
 from kohort.broker.streams.placer import Placer
 from kohort.protocol.errors import ErrorCode
@@ -238,9 +240,20 @@ def test_counting_costs_a_request_next_to_nothing() -> None:
 class NoShares:
     """No share groups."""
 
-    totals = acknowledged = staticmethod(dict)
-    in_flight = staticmethod(tuple)
-    open_sessions = delayed_fetches = staticmethod(int)
+    def totals(self) -> dict[str, int]:
+        return {}
+
+    def acknowledged(self) -> dict[str, int]:
+        return {}
+
+    def in_flight(self) -> Iterable[ShareInFlight]:
+        return ()
+
+    def open_sessions(self) -> int:
+        return 0
+
+    def delayed_fetches(self) -> int:
+        return 0
 
 
 def nothing() -> MetricSources:

@@ -213,3 +213,37 @@ def test_watching_goes_on_until_it_is_interrupted(at: Cluster) -> None:
         watching.send_signal(signal.SIGINT)
         assert watching.wait(10) == 0
     assert first[0]["offsets"][0]["committed"] == 1
+
+
+def test_members_and_offsets_alone(at: Cluster) -> None:
+    commit(at, "lonely", {T0: 2})
+    (report,) = at.json("groups", "offsets", "lonely")
+    assert [(each["partition"], each["committed"], each["lag"]) for each in report["offsets"]] == [(0, 2, 1)]
+    assert ["t", "0", "2", "3", "1", "-"] in rows(at.ok("groups", "offsets", "lonely"))
+    assert at.json("groups", "members", "lonely") == [{"group_id": "lonely", "type": "classic", "members": []}]
+    assert "lonely: classic group, Empty, 0 members" in at.ok("groups", "members", "lonely")
+
+
+def test_a_share_group_is_read_looked_at_reset_and_deleted(at: Cluster, tmp_path: Path) -> None:
+    at.ok("configs", "alter", "group", "workers", "--set", "share.auto.offset.reset=earliest")
+
+    def consumed(count: int) -> list[int]:
+        file = tmp_path / "records"
+        options = ["--share-group", "workers", "-n", str(count), "--template", "%o", "--output", str(file), "--quiet"]
+        at.ok("consume", "t", *options)
+        return [int(line) for line in file.read_text().splitlines()]
+
+    assert consumed(2) == [0, 1]
+    (report,) = at.json("groups", "describe", "workers")
+    assert (report["type"], report["state"], report["assignor"]) == ("share", "Empty", "simple")
+    assert {each["partition"]: (each["committed"], each["end"], each["lag"]) for each in report["offsets"]}[0] == (
+        2,
+        3,
+        1,
+    )
+    assert ["t", "0", "2", "3", "1", "-"] in rows(at.ok("groups", "describe", "workers"))
+    at.ok("groups", "reset-offsets", "workers", "--topic", "t:0", "--to-earliest", "--execute")
+    assert consumed(3) == [0, 1, 2]
+    at.ok("groups", "delete-offsets", "workers", "--topic", "t", "--yes")
+    at.ok("groups", "delete", "workers", "--yes")
+    assert "workers" not in at.ok("groups", "list")

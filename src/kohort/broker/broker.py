@@ -96,7 +96,7 @@ class Broker(BrokerComponents):
 
         environment = CoordinatorEnvironment(topics, flusher, wheel, config, features, now_ms)
         placer = Placer()
-        groups = GroupCoordinator(environment, placer)
+        groups = GroupCoordinator(environment, placer, authorizer)
         transaction_markers = TransactionMarkers(flusher, groups)
         transactions = TransactionCoordinator(environment, transaction_markers)
         share_state = ShareCoordinator(environment)

@@ -9,6 +9,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kohort.coordinator.classic import CLASSIC, ClassicGroups, ClassicOffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
+from kohort.coordinator.consumer.environment import ConsumerEnvironment
+from kohort.coordinator.consumer.groups import CONSUMER, ConsumerGroups
+from kohort.coordinator.consumer.offset_rules import ConsumerOffsetRules
+from kohort.coordinator.consumer.replaying import KEYS as CONSUMER_KEYS
 from kohort.coordinator.offsets import OffsetRules, Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.share.environment import ShareEnvironment
@@ -87,9 +91,11 @@ class GroupShard:
         wheel: the timers; may be shared among shards.
         new_id: makes a member id from a client id, or from an instance id; each must be new.
         streams: what streams groups need from the broker.
+        consumer: what consumer groups need from it.
         share: what share groups need from it.
 
     Attributes:
+        consumer: the consumer groups.
         share: the share groups.
         streams: the streams groups. No two groups have the same id, whatever their type.
         pending_steps: steps that timers caused; taken out and done after each call into the shard or the wheel.
@@ -102,10 +108,13 @@ class GroupShard:
         wheel: TimingWheel,
         new_id: Callable[[str], str],
         streams: StreamsEnvironment | None = None,
+        consumer: ConsumerEnvironment | None = None,
         share: ShareEnvironment | None = None,
     ) -> None:
         self.partition = partition
         self.pending_steps: list[Step] = []
+        consumer = consumer or ConsumerEnvironment()
+        self.consumer = ConsumerGroups(consumer, wheel, self.pending_steps, partial(self._make_room, CONSUMER))
         self.streams = StreamsGroups(
             streams or StreamsEnvironment(), wheel, self.pending_steps, partial(self._make_room, STREAMS)
         )
@@ -119,11 +128,19 @@ class GroupShard:
                 self.classic,
                 ClassicOffsetRules(self.classic),
                 (GroupMetadataKey,),
-                frozenset({STREAMS}),
+                frozenset({CONSUMER, STREAMS}),
+            ),
+            _Kind(
+                CONSUMER,
+                self.consumer,
+                ConsumerOffsetRules(self.consumer, consumer.cluster),
+                CONSUMER_KEYS,
+                frozenset({CLASSIC}),
             ),
             _Kind(STREAMS, self.streams, StreamsOffsetRules(self.streams), STREAMS_KEYS, frozenset({CLASSIC})),
             _Kind(SHARE, self.share, ShareOffsetRules(), SHARE_KEYS, frozenset()),
         )
+        self._modern: Final = (self.consumer, self.streams, self.share)
         self._kind_of: Final = {key: kind for kind in self._kinds for key in kind.keys}
         self.offsets = Offsets(settings, self)
 
@@ -182,6 +199,24 @@ class GroupShard:
 
         return Step(records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, code))))
 
+    # What happens elsewhere --------------------------------------------------------------------------------------
+
+    def depends_on_topics(self) -> bool:
+        """Whether there is a group that may have to hear of topics that were created, deleted, or have grown."""
+        return any(groups.group_ids() for groups in self._modern)
+
+    def topics_changed(self, names: Collection[str]) -> Step:
+        """Topics were created or deleted, or have grown: groups that depend on them are updated."""
+        for groups in self._modern:
+            groups.topics_changed(names)
+        return Step()
+
+    def settings_changed(self, group_id: str | None = None) -> Step:
+        """The settings of a group have changed, or those of all groups."""
+        for groups in self._modern:
+            groups.settings_changed(group_id)
+        return Step()
+
     # What offsets need of groups --------------------------------------------------------------------------------
 
     def group_ids(self) -> Collection[str]:
@@ -226,8 +261,8 @@ class GroupShard:
 
     def unload(self, now: int) -> Step:
         """Answers waiting requests with NOT_COORDINATOR, as the shard moves to another broker."""
-        self.streams.unload()
-        self.share.unload()
+        for groups in self._modern:
+            groups.unload()
         return self.classic.unload(now)
 
 

@@ -34,7 +34,8 @@ def test_tells_what_it_serves(with_server: Run) -> None:
         served = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
         assert served[12] == (0, 4)
         assert served[0] == (3, 13)
-        assert 68 not in served
+        assert served[68] == (0, 1)
+        assert 4 not in served
         assert served[88][0] == 0
         assert {feature.name: feature.max_version_level for feature in response.finalized_features} == {
             "group.version": 1,

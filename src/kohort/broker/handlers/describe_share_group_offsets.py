@@ -1,22 +1,27 @@
 """DescribeShareGroupOffsets: start offsets and lags of share groups.
 
 - v1: lags
+
+Whoever asks for it is told what is in flight, too (`kohort.protocol.share_in_flight`).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply, map_reply, when_replied
+from kohort.broker.share_requests import in_flight_tags
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )
 from kohort.protocol.schema import NO_UUID
+from kohort.protocol.share_in_flight import IN_FLIGHT_TAG
 
 SERVED: Final = Served(DescribeShareGroupOffsetsRequest, versions=(0, 1))
 
@@ -36,7 +41,10 @@ def handle(request: DescribeShareGroupOffsetsRequest, context: Context) -> Respo
             reply(Response(groups=[described[group_id] for group_id in wanted]))
 
     for group in wanted.values():
-        when_replied(_describe(group, context), receive)
+        described_now = _describe(group, context)
+        if IN_FLIGHT_TAG in (group.unknown_tags or ()):
+            described_now = map_reply(described_now, partial(_with_in_flight, context))
+        when_replied(described_now, receive)
     if not wanted:
         return Response(groups=[])
     return reply
@@ -67,6 +75,16 @@ def _describe(wanted: DescribeShareGroupOffsetsRequest.Group, context: Context) 
         return found
 
     return map_reply(states.describe_offsets(group_id, topics), complete)
+
+
+def _with_in_flight(context: Context, group: _Group) -> _Group:
+    """Adds what is in flight, which is a tagged field of this broker's own."""
+    for topic in group.topics or ():
+        for partition in topic.partitions:
+            if not partition.error_code:
+                key = topic.topic_id, partition.partition_index
+                partition.unknown_tags = in_flight_tags(context, group.group_id, key)
+    return group
 
 
 def _allowed(group: _Group, context: Context) -> _Group:

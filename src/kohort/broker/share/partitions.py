@@ -86,7 +86,10 @@ class SharePartitions:
     # Sessions
 
     def release(self, group_id: str, member_id: str) -> None:
-        """Ends a member's session, and makes what it holds available again."""
+        """Ends a member's session, and makes what it holds available again.
+
+        Leaving the group, or missing its heartbeats, ends no session: a member may still acknowledge what it holds.
+        """
         session = self.sessions.remove(group_id, member_id)
         if session is not None:
             self._release(session)
