@@ -8,21 +8,20 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
 
-from kohort.client import AcknowledgeType, Admin, ShareConsumer, ShareRecord, TopicPartition
+from kohort.client import AcknowledgeType, Admin, ClientConfig, ShareConsumer, ShareRecord, TopicPartition
 from kohort.client.admin import ConfigResource, ResourceType
 from kohort.client.share_consumer import AcknowledgementResult, OffsetSpan, SharedRecordError
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 from ...waiting import run, until
 from ..servers import Server
+from ..topics import create_topic
 from .records import by_partition, numbered, write
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
-
-BOTH = pytest.mark.parametrize("broker", ["kafka"], indirect=True)
-pytestmark = BOTH
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
@@ -287,3 +286,42 @@ def test_a_record_that_cannot_be_read_is_told_and_the_loop_goes_on(
         assert {(error.first_offset, error.last_offset) for error in errors} == {(1, 1)}
 
     run(scenario())
+
+
+def test_after_a_broker_was_killed_nothing_is_lost_and_nothing_accepted_comes_again(
+    own_broker: Server, new_name: NewName
+) -> None:
+    """The consumer goes on by itself with the broker that starts again."""
+    topic, group = new_name(), new_name()
+    bootstrap = own_broker.bootstrap
+    create_topic(AdminClient({"bootstrap.servers": bootstrap}), topic)
+    write(bootstrap, topic, numbered(1, 200))
+    results: list[AcknowledgementResult] = []
+    seen: list[ShareRecord] = []
+
+    async def scenario() -> None:
+        await set_group(bootstrap, group)
+        config = ClientConfig(bootstrap_servers=bootstrap, reconnect_backoff_max_ms=200, retry_backoff_max_ms=200)
+        async with ShareConsumer(
+            config, group_id=group, max_poll_records=20, on_acknowledged=results.append
+        ) as consumer:
+            consumer.subscribe(topic)
+            seen.extend(await take(consumer, 90))
+            await consumer.commit()
+            await asyncio.to_thread(own_broker.kill)
+            await asyncio.to_thread(own_broker.start)
+            while len({record.offset for record in seen}) < 200:
+                seen.extend(await consumer.poll(timeout_ms=200))
+            await consumer.commit()
+
+    run(scenario())
+    accepted: Counter[int] = Counter()
+    for result in results:
+        if result.error is None:
+            accepted.update(
+                n for first, last, kind in result.acknowledgements if kind == ACCEPT for n in range(first, last + 1)
+            )
+    assert set(accepted.values()) == {1}
+    deliveries = Counter(record.offset for record in seen)
+    assert not [offset for offset in range(90) if deliveries[offset] > 1]
+    assert set(accepted) == set(range(200))
