@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import timeit
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker.metrics import Metrics, MetricsEndpoint, MetricSources
 from kohort.broker.metrics.exposition import BrokerCollector, Exposition
+from kohort.broker.metrics.sources import ShareInFlight
 from kohort.broker.server import Server
 from kohort.broker.streams.placer import Placer
 from kohort.protocol.errors import ErrorCode
@@ -18,6 +20,8 @@ from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
 from tests.broker.conftest import Run
+from tests.broker.handlers.conftest import append_records
+from tests.broker.share.groups import GROUP, initialized, share_acknowledge, share_fetch
 from tests.broker.streams.members import Crowd, reconcile, stateless
 
 from .raw import RawClient
@@ -122,6 +126,33 @@ def test_streams_groups_are_counted(with_server: Run) -> None:
     with_server(test, "group.streams.initial.rebalance.delay.ms=0", metrics=METRICS)
 
 
+def test_what_share_groups_have_in_flight_is_counted(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        topic = server.broker.topics.create("t", 1)
+        append_records(server.broker, "t", 0, 5)
+        server.broker.share_state.start()
+        initialized(server.broker, topic)
+        client = await RawClient.connect(server.port)
+        await client.call(share_fetch(topic))
+        await client.call(share_acknowledge(topic, 1, (0, 1, 2), (3, 3, 3)))
+        await client.call(share_acknowledge(topic, 2, (0, 1, 1)))
+
+        found = await scrape(server)
+
+        place = {"group": GROUP, "topic": "t", "partition": "0"}
+        assert sample(found, "kohort_share_in_flight_records", **place) == 5
+        assert sample(found, "kohort_share_sessions") == 1
+        assert sample(found, "kohort_share_partitions") == 1
+        assert sample(found, "kohort_share_records_acquired_total") == 5
+        assert sample(found, "kohort_share_acknowledgements_total", type="release") == 2
+        assert sample(found, "kohort_share_acknowledgements_total", type="reject") == 1
+        assert sample(found, "kohort_share_acknowledgement_failures_total") == 1
+        assert sample(found, "kohort_purgatory_operations", purgatory="share fetch") == 0
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
 def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
@@ -190,6 +221,25 @@ def test_counting_costs_a_request_next_to_nothing() -> None:
     assert seconds < 5e-6  # 0.5 µs on a machine that has nothing else to do
 
 
+class NoShares:
+    """No share groups."""
+
+    def totals(self) -> dict[str, int]:
+        return {}
+
+    def acknowledged(self) -> dict[str, int]:
+        return {}
+
+    def in_flight(self) -> Iterable[ShareInFlight]:
+        return ()
+
+    def open_sessions(self) -> int:
+        return 0
+
+    def delayed_fetches(self) -> int:
+        return 0
+
+
 def nothing() -> MetricSources:
     return MetricSources(
         counters=Metrics(),
@@ -198,6 +248,7 @@ def nothing() -> MetricSources:
         share_state_shards=tuple,
         coordinators_loading=(),
         placements=Placer(),
+        shares=NoShares(),
         delayed_fetches=int,
         fetch_sessions=int,
         timers=int,

@@ -28,10 +28,11 @@ from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics, MetricSources
 from kohort.broker.periodic_tasks import PeriodicTasks
 from kohort.broker.share.dead_letters import DeadLetterQueue
-from kohort.broker.share.group_configs import ShareGroupConfigs
+from kohort.broker.share.group_configs import DEAD_LETTERS, ShareGroupConfigs
 from kohort.broker.share.partitions import SharePartitions
 from kohort.broker.share.sessions import ShareSessions
 from kohort.broker.share_coordinator import ShareCoordinator
+from kohort.broker.share_group_states import ShareGroupStates
 from kohort.broker.streams.placer import Placer
 from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Topic, Topics
@@ -99,12 +100,13 @@ class Broker(BrokerComponents):
         transaction_markers = TransactionMarkers(flusher, groups)
         transactions = TransactionCoordinator(environment, transaction_markers)
         share_state = ShareCoordinator(environment)
+        share_group_states = ShareGroupStates(groups, share_state, topics)
         coordinators = (groups, transactions, share_state)
 
         shares = SharePartitions(
             share_state,
             ShareSessions(settings.int("group.share.max.share.sessions")),
-            ShareGroupConfigs(settings, topics, lambda: True),
+            ShareGroupConfigs(settings, topics, lambda: features.level("share.version") >= DEAD_LETTERS),
             DeadLetterQueue(topics, config, flusher, now_ms),
             wheel,
             now_ms,
@@ -124,6 +126,9 @@ class Broker(BrokerComponents):
         config.on_changed.append(functools.partial(log_manager.reconfigure, topics))
         config.on_changed.append(groups.reconfigure)
         placer.on_placed.append(groups.placed)
+        groups.on_share_member_fenced.append(shares.release)
+        share_group_states.on_reset.append(shares.evict_partition)
+        share_group_states.on_deleted.append(shares.evict)
         for coordinator in coordinators:
             wheel.on_advanced.append(coordinator.drain)
 
@@ -145,6 +150,7 @@ class Broker(BrokerComponents):
             groups=groups,
             transactions=transactions,
             share_state=share_state,
+            share_group_states=share_group_states,
             shares=shares,
             transaction_markers=transaction_markers,
             auto_topic_creation=AutoTopicCreation(topics, config, coordinators),
@@ -164,6 +170,7 @@ class Broker(BrokerComponents):
                 topics=lambda: topics,
                 group_shards=groups.active,
                 share_state_shards=share_state.active,
+                shares=shares,
                 coordinators_loading=[coordinator.loading for coordinator in coordinators],
                 placements=placer,
                 delayed_fetches=lambda: fetches.delayed,

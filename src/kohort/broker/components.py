@@ -17,6 +17,7 @@ from kohort.broker.log_manager import LogManager
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.share.partitions import SharePartitions
 from kohort.broker.share_coordinator import ShareCoordinator
+from kohort.broker.share_group_states import ShareGroupStates
 from kohort.broker.topics import Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
@@ -51,6 +52,7 @@ class BrokerComponents:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     share_state: ShareCoordinator
+    share_group_states: ShareGroupStates
     shares: SharePartitions
     transaction_markers: TransactionMarkers
     auto_topic_creation: AutoTopicCreation

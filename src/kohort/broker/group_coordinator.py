@@ -6,13 +6,13 @@ import asyncio
 import base64
 import logging
 import uuid
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.cluster import BrokerCluster
 from kohort.broker.config import Settings
-from kohort.broker.config.component_settings import consumer_settings, group_settings, streams_settings
+from kohort.broker.config.component_settings import consumer_settings, group_settings, share_settings, streams_settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, ShardState
 from kohort.broker.group_configs import GroupConfigs
 from kohort.broker.periodic_tasks import PeriodicTask
@@ -24,6 +24,7 @@ from kohort.coordinator.consumer.environment import ConsumerEnvironment
 from kohort.coordinator.consumer.soft_state import RegexJob
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupShard, value_version
+from kohort.coordinator.share.environment import ShareEnvironment
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.protocol.errors import KafkaError, shown
 from kohort.protocol.message import Data
@@ -43,6 +44,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     Attributes:
         cluster: the topics as groups see them.
+        on_share_member_fenced: called with group and member id when a member of a share group was fenced.
     """
 
     def __init__(
@@ -63,17 +65,19 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         )
         self._protocols = frozenset(config.names("group.coordinator.rebalance.protocols"))
         self._settings = group_settings(config)
-        self._streams_configs = GroupConfigs(config, topics, streams_settings)
-        self._consumer_configs = GroupConfigs(config, topics, consumer_settings)
+        consumer_configs = GroupConfigs(config, topics, consumer_settings)
+        streams_configs = GroupConfigs(config, topics, streams_settings)
+        share_configs = GroupConfigs(config, topics, share_settings)
+        self._configs_of_groups: tuple[GroupConfigs[Any], ...] = (consumer_configs, streams_configs, share_configs)
         self.internal_topics = InternalTopics(topics, environment.config)
         self.placer = placer
         self.cluster = BrokerCluster(topics)
-        self._streams_environment = StreamsEnvironment(self._streams_configs.of, self.cluster, placer)
+        self._streams_environment = StreamsEnvironment(streams_configs.of, self.cluster, placer)
         self._resolver = RegexResolver(topics, authorizer)
         self._resolver.on_resolved.append(self._resolved)
-        self._consumer_environment = ConsumerEnvironment(
-            self._consumer_configs.of, self.cluster, self._resolver, _new_uuid
-        )
+        self._consumer_environment = ConsumerEnvironment(consumer_configs.of, self.cluster, self._resolver, _new_uuid)
+        self._share_environment = ShareEnvironment(share_configs.of, self.cluster, self._share_member_fenced)
+        self.on_share_member_fenced: list[Callable[[str, str], None]] = []
         self._changed_topics: dict[str, None] = {}
 
     def offered(self, kind: str) -> bool:
@@ -92,7 +96,12 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
             _new_member_id,
             self._streams_environment,
             self._consumer_environment,
+            self._share_environment,
         )
+
+    def _share_member_fenced(self, group_id: str, member_id: str) -> None:
+        for callback in self.on_share_member_fenced:
+            callback(group_id, member_id)
 
     def value_version(self, value: Data) -> int:
         """The version that Kafka 4.2 writes."""
@@ -106,17 +115,15 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.GROUP:
-            self._streams_configs.configure_group(name)
-            self._consumer_configs.configure_group(name)
-            self.each(lambda shard: shard.streams.settings_changed(name))
-            self.each(lambda shard: shard.consumer.settings_changed(name))
+            for configs in self._configs_of_groups:
+                configs.configure_group(name)
+            self.each(lambda shard: shard.settings_changed(name))
 
     def reconfigure(self, settings: Settings) -> None:
         """Applies a new broker configuration."""
-        self._streams_configs.configure(settings)
-        self._consumer_configs.configure(settings)
-        self.each(lambda shard: shard.streams.settings_changed())
-        self.each(lambda shard: shard.consumer.settings_changed())
+        for configs in self._configs_of_groups:
+            configs.configure(settings)
+        self.each(GroupShard.settings_changed)
 
     # Transactions
 
@@ -131,25 +138,25 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     # Topics
 
     def topic_created(self, topic: Topic) -> None:
-        self._topic_changed(topic.name)
+        self._topic_changed(topic)
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Deletes the offsets that were committed for a topic."""
+        """Deletes the offsets that were committed for a topic, and what share groups know of it."""
         self.each(lambda shard: shard.offsets.delete_topic(topic.name))
-        self._topic_changed(topic.name)
+        self.each(lambda shard: shard.share.topic_deleted(topic.id))
+        self._topic_changed(topic)
 
-    def _topic_changed(self, name: str) -> None:
-        """Notifies groups that depend on topics, once for all changes in this turn of the loop."""
-        if not any(shard.streams.group_ids() or shard.consumer.group_ids() for shard in self.active()):
+    def _topic_changed(self, topic: Topic) -> None:
+        """Notifies groups, once for all topics that are created, grown or deleted in this turn of the loop."""
+        if not any(shard.depends_on_topics() for shard in self.active()):
             return
         if not self._changed_topics:
             asyncio.get_running_loop().call_soon(self._notify_of_topics)
-        self._changed_topics[name] = None
+        self._changed_topics[topic.name] = None
 
     def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
-        self.each(lambda shard: shard.streams.topics_changed(names))
-        self.each(lambda shard: shard.consumer.topics_changed(names))
+        self.each(lambda shard: shard.topics_changed(names))
 
     # Regular expressions
 

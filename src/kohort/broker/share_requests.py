@@ -12,6 +12,7 @@ from kohort.broker.share.sessions import PartitionKey
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from kohort.protocol.messages.share_fetch import ShareFetchRequest
+from kohort.protocol.share_in_flight import IN_FLIGHT_TAG, InFlight, encode_in_flight
 
 MAX_MEMBER_ID: Final = 36
 """The length of an id as clients make it."""
@@ -26,6 +27,9 @@ def check(request: ShareFetchRequest | ShareAcknowledgeRequest, context: Context
     Raises:
         KafkaError: UNSUPPORTED_VERSION if there are no share groups, INVALID_REQUEST, or GROUP_AUTHORIZATION_FAILED.
     """
+    if not context.broker.groups.offered("share"):
+        context.broker.shares.stop()  # what is left of when there were some
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     group_id, member_id = request.group_id, request.member_id
     if group_id is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a group id is needed")
@@ -71,6 +75,25 @@ def leader_epoch(context: Context, key: PartitionKey) -> int:
     topic = context.broker.topics.by_id(key[0])
     partition = None if topic is None else topic.partition(key[1])
     return -1 if partition is None else partition.leader_epoch
+
+
+def in_flight_tags(context: Context, group_id: str, key: PartitionKey) -> dict[int, bytes] | None:
+    """The tagged field with what is in flight of a share partition (`kohort.protocol.share_in_flight`)."""
+    hosted = context.broker.shares.get(group_id, key)
+    if hosted is None or hosted.machine is None:
+        return None
+    records = [
+        InFlight(
+            run.first_offset,
+            run.last_offset,
+            run.state.name.lower(),
+            run.delivery_count,
+            run.member_id,
+            None if run.locked_until is None else int(run.locked_until),
+        )
+        for run in hosted.machine.describe()
+    ]
+    return {IN_FLIGHT_TAG: encode_in_flight(records)} if records else None
 
 
 def lock_timeout_ms(context: Context, group_id: str) -> int:

@@ -15,6 +15,10 @@ from kohort.coordinator.consumer.offset_rules import ConsumerOffsetRules
 from kohort.coordinator.consumer.replaying import KEYS as CONSUMER_KEYS
 from kohort.coordinator.offsets import OffsetRules, Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
+from kohort.coordinator.share.environment import ShareEnvironment
+from kohort.coordinator.share.groups import SHARE, ShareGroups
+from kohort.coordinator.share.offset_rules import ShareOffsetRules
+from kohort.coordinator.share.replaying import KEYS as SHARE_KEYS
 from kohort.coordinator.step import Answer, Record, Reply, Step
 from kohort.coordinator.streams.environment import StreamsEnvironment
 from kohort.coordinator.streams.groups import STREAMS, StreamsGroups
@@ -88,9 +92,11 @@ class GroupShard:
         new_id: makes a member id from a client id, or from an instance id; each must be new.
         streams: what streams groups need from the broker.
         consumer: what consumer groups need from it.
+        share: what share groups need from it.
 
     Attributes:
         consumer: the consumer groups.
+        share: the share groups.
         streams: the streams groups. No two groups have the same id, whatever their type.
         pending_steps: steps that timers caused; taken out and done after each call into the shard or the wheel.
     """
@@ -103,6 +109,7 @@ class GroupShard:
         new_id: Callable[[str], str],
         streams: StreamsEnvironment | None = None,
         consumer: ConsumerEnvironment | None = None,
+        share: ShareEnvironment | None = None,
     ) -> None:
         self.partition = partition
         self.pending_steps: list[Step] = []
@@ -110,6 +117,9 @@ class GroupShard:
         self.consumer = ConsumerGroups(consumer, wheel, self.pending_steps, partial(self._make_room, CONSUMER))
         self.streams = StreamsGroups(
             streams or StreamsEnvironment(), wheel, self.pending_steps, partial(self._make_room, STREAMS)
+        )
+        self.share = ShareGroups(
+            share or ShareEnvironment(), wheel, self.pending_steps, partial(self._is_of_other_kind, SHARE)
         )
         self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, partial(self._make_room, CLASSIC))
         self._kinds: Final = (
@@ -128,7 +138,9 @@ class GroupShard:
                 frozenset({CLASSIC}),
             ),
             _Kind(STREAMS, self.streams, StreamsOffsetRules(self.streams), STREAMS_KEYS, frozenset({CLASSIC})),
+            _Kind(SHARE, self.share, ShareOffsetRules(), SHARE_KEYS, frozenset()),
         )
+        self._modern: Final = (self.consumer, self.streams, self.share)
         self._kind_of: Final = {key: kind for kind in self._kinds for key in kind.keys}
         self.offsets = Offsets(settings, self)
 
@@ -138,6 +150,9 @@ class GroupShard:
             if kind.groups.get(group_id) is not None:
                 return kind
         return self._kinds[0]
+
+    def _is_of_other_kind(self, kind: str, group_id: str) -> bool:
+        return any(each.name != kind and each.groups.get(group_id) is not None for each in self._kinds)
 
     def _make_room(self, joining: str, group_id: str) -> list[Record] | None:
         """The records that remove an empty group, so that a member of another type can make one of its own.
@@ -184,6 +199,24 @@ class GroupShard:
 
         return Step(records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, code))))
 
+    # What happens elsewhere --------------------------------------------------------------------------------------
+
+    def depends_on_topics(self) -> bool:
+        """Whether there is a group that may have to hear of topics that were created, deleted, or have grown."""
+        return any(groups.group_ids() for groups in self._modern)
+
+    def topics_changed(self, names: Collection[str]) -> Step:
+        """Topics were created or deleted, or have grown: groups that depend on them are updated."""
+        for groups in self._modern:
+            groups.topics_changed(names)
+        return Step()
+
+    def settings_changed(self, group_id: str | None = None) -> Step:
+        """The settings of a group have changed, or those of all groups."""
+        for groups in self._modern:
+            groups.settings_changed(group_id)
+        return Step()
+
     # What offsets need of groups --------------------------------------------------------------------------------
 
     def group_ids(self) -> Collection[str]:
@@ -228,8 +261,8 @@ class GroupShard:
 
     def unload(self, now: int) -> Step:
         """Answers waiting requests with NOT_COORDINATOR, as the shard moves to another broker."""
-        self.consumer.unload()
-        self.streams.unload()
+        for groups in self._modern:
+            groups.unload()
         return self.classic.unload(now)
 
 

@@ -21,7 +21,10 @@ KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.
 OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
-OUR_BROKER_KEYS = {"group.consumer.moving.heartbeat.interval.ms": ("int", 500)}
+OUR_BROKER_KEYS = {
+    "group.consumer.moving.heartbeat.interval.ms": ("int", 500),
+    "group.share.moving.heartbeat.interval.ms": ("int", 500),
+}
 OUR_GROUP_KEYS = {"consumer.moving.heartbeat.interval.ms": ("int", 500)}
 """Keys that Kafka doesn't have."""
 

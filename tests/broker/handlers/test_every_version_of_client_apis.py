@@ -35,6 +35,8 @@ from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kohort.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from kohort.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
+from kohort.protocol.messages.share_fetch import ShareFetchRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TopicInfo
 from kohort.protocol.messages.sync_group import SyncGroupRequest
@@ -308,6 +310,23 @@ def streams_heartbeat(**fields: object) -> Make:
     return make
 
 
+def open_share_session(version: int, topic_id: UUID, name: str) -> Request:
+    topic = ShareFetchRequest.Topic
+    topics = [
+        topic(topic_id=which, partitions=[topic.Partition(partition_index=index) for index in (0, 9)])
+        for which in (topic_id, ABSENT)
+    ]
+    return ShareFetchRequest(group_id=name, member_id=name, max_bytes=1, max_records=1, max_wait_ms=1, topics=topics)
+
+
+def share_fetch_of_no_session(version: int, topic_id: UUID, name: str) -> Request:
+    return ShareFetchRequest(group_id=name, member_id="m", share_session_epoch=3)
+
+
+def share_acknowledge_of_no_session(version: int, topic_id: UUID, name: str) -> Request:
+    return ShareAcknowledgeRequest(group_id=name, member_id="m", share_session_epoch=3)
+
+
 def always(request: Request) -> Make:
     return lambda version, topic_id, name: request
 
@@ -348,6 +367,9 @@ REQUESTS: dict[str, Make] = {
     "consumer leave of no member": consumer_heartbeat(member_epoch=-1),
     "consumer join of a classic group": consumer_heartbeat(group_id="offsets"),
     "describe consumer groups": always(ConsumerGroupDescribeRequest(group_ids=("consumer-joins-0", "offsets", ""))),
+    "open a share session": open_share_session,
+    "share fetch of no session": share_fetch_of_no_session,
+    "share acknowledge of no session": share_acknowledge_of_no_session,
     "describe groups": always(DescribeGroupsRequest(groups=("g", "offsets", ""))),
     "list groups": list_groups,
     "delete groups": always(DeleteGroupsRequest(groups_names=("g", "offsets", "", "g"))),

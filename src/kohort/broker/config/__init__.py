@@ -29,6 +29,7 @@ __all__ = [
     "group_settings",
     "group_value",
     "log_config",
+    "share_settings",
     "streams_settings",
     "topic_value",
     "transaction_settings",

@@ -16,6 +16,7 @@ from kohort.log.config import LogConfig
 if TYPE_CHECKING:
     from kohort.coordinator.consumer.settings import ConsumerSettings
     from kohort.coordinator.shard import GroupSettings
+    from kohort.coordinator.share.settings import ShareSettings
     from kohort.coordinator.share_state import ShareStateSettings
     from kohort.coordinator.streams.settings import StreamsSettings
     from kohort.coordinator.transactions.settings import TransactionSettings
@@ -130,6 +131,23 @@ def consumer_settings(settings: Settings, configs: Mapping[str, str]) -> Consume
         assignors=tuple(settings.names("group.consumer.assignors")),
         regex_refresh_interval_ms=settings.int("group.consumer.regex.refresh.interval.ms"),
         **_group_values("consumer", [field.name for field in fields(ConsumerSettings)], settings, configs),
+    )
+
+
+def share_settings(settings: Settings, configs: Mapping[str, str]) -> ShareSettings:
+    """Returns a share group's settings of membership. Values are clamped to the broker's bounds.
+
+    Args:
+        configs: the group's own configuration, validated.
+    """
+    from kohort.coordinator.share.settings import ShareSettings
+
+    return ShareSettings(
+        moving_heartbeat_interval_ms=settings.int("group.share.moving.heartbeat.interval.ms"),
+        initialize_retry_interval_ms=settings.int("group.share.initialize.retry.interval.ms"),
+        max_size=settings.int("group.share.max.size"),
+        assignors=settings.names("group.share.assignors"),
+        **_group_values("share", [field.name for field in fields(ShareSettings)], settings, configs),
     )
 
 

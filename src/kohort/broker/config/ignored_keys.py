@@ -91,7 +91,7 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             group.share.enable
         """,
         INT: """
-            group.share.initialize.retry.interval.ms share.coordinator.append.linger.ms
+            share.coordinator.append.linger.ms
             share.coordinator.load.buffer.size share.coordinator.state.topic.compression.codec
             share.coordinator.threads share.coordinator.write.timeout.ms
             share.fetch.purgatory.purge.interval.requests

@@ -1,4 +1,4 @@
-"""DeleteGroups: deletes empty groups with their offsets."""
+"""DeleteGroups: deletes empty groups with their offsets, and share groups with the states of their partitions."""
 
 from __future__ import annotations
 
@@ -43,8 +43,4 @@ def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsRespon
 def _delete(name: str, context: Context) -> list[_Result] | Reply[list[_Result]]:
     if not context.allowed(Operation.DELETE, ResourceType.GROUP, name):
         return [_Result(group_id=name, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)]
-    return context.broker.groups.submit(
-        name,
-        lambda shard, now, reply: shard.delete_groups([name], reply),
-        lambda code: [_Result(group_id=name, error_code=code)],
-    )
+    return context.broker.share_group_states.delete_group(name)

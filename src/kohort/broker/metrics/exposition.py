@@ -63,7 +63,7 @@ class BrokerCollector(Collector):
             ],
             _groups(sources),
             _streams(sources),
-            _share_state(sources),
+            _share_groups(sources),
             _logs(sources),
         )
 
@@ -95,7 +95,7 @@ def _failures(kind: str, documentation: str, counts: Counter[ErrorCode]) -> Metr
 
 def _groups(sources: MetricSources) -> Iterator[Metric]:
     states: Counter[tuple[str, str]] = Counter()
-    waiting = Counter({"fetch": sources.delayed_fetches()})
+    waiting = Counter({"fetch": sources.delayed_fetches(), "share fetch": sources.shares.delayed_fetches()})
     rebalances = 0
     for shard in sources.group_shards():
         classic = shard.classic
@@ -147,12 +147,43 @@ def _streams(sources: MetricSources) -> Iterator[Metric]:
     yield GaugeMetricFamily("kohort_placements_under_way", "Groups whose tasks are being placed.", placements.pending)
 
 
-def _share_state(sources: MetricSources) -> Iterator[Metric]:
+_SHARE_TOTALS: Final = {
+    "kohort_share_records_acquired": "Records given to members of share groups.",
+    "kohort_share_acknowledgement_failures": "Partitions whose acknowledgements weren't taken.",
+    "kohort_share_fetch_failures": "Partitions that a share fetch was answered with an error for.",
+    "kohort_share_sessions_evicted": "Share sessions that ended with their connection.",
+    "kohort_share_dead_letters": "Records that dead letters were written for.",
+    "kohort_share_dead_letter_failures": "Records that were given up without the dead letter they should have.",
+}
+
+
+def _share_groups(sources: MetricSources) -> Iterator[Metric]:
+    shares = sources.shares
     yield GaugeMetricFamily(
         "kohort_share_partitions",
         "Share partitions whose delivery state is kept.",
         sum(len(shard) for shard in sources.share_state_shards()),
     )
+    yield GaugeMetricFamily("kohort_share_sessions", "Share sessions kept.", shares.open_sessions())
+    totals = shares.totals()
+    for name, documentation in _SHARE_TOTALS.items():
+        yield CounterMetricFamily(name, documentation, totals[name])
+    acknowledged = CounterMetricFamily(
+        "kohort_share_acknowledgements", "Records acknowledged, by how.", labels=["type"]
+    )
+    for kind, count in shares.acknowledged().items():
+        acknowledged.add_metric([kind], count)
+    yield acknowledged
+    labels = ["group", "topic", "partition"]
+    records = GaugeMetricFamily(
+        "kohort_share_in_flight_records", "Records of a share partition that are in flight.", labels=labels
+    )
+    batches = GaugeMetricFamily("kohort_share_in_flight_batches", "The batches that these are in.", labels=labels)
+    for each in shares.in_flight():
+        place = [each.group_id, each.topic, str(each.partition)]
+        records.add_metric(place, each.records)
+        batches.add_metric(place, each.batches)
+    yield from (records, batches)
 
 
 def _logs(sources: MetricSources) -> Iterator[Metric]:

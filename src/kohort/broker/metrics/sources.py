@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.topics import Topic
@@ -24,6 +24,29 @@ class Placements(Protocol):
     def pending(self) -> int: ...
 
 
+class ShareInFlight(NamedTuple):
+    """A share partition that is in use: how many records it has in flight, and in how many batches."""
+
+    group_id: str
+    topic: str
+    partition: int
+    records: int
+    batches: int
+
+
+class Shares(Protocol):
+    """Numbers of share groups' fetches; see `SharePartitions`.
+
+    `totals` are counters, by the name of their metric.
+    """
+
+    def totals(self) -> Mapping[str, int]: ...
+    def acknowledged(self) -> Mapping[str, int]: ...
+    def in_flight(self) -> Iterable[ShareInFlight]: ...
+    def open_sessions(self) -> int: ...
+    def delayed_fetches(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class MetricSources:
     """What Prometheus' metrics are read from, at each scrape.
@@ -40,6 +63,7 @@ class MetricSources:
     share_state_shards: Callable[[], Iterable[Sized]]
     coordinators_loading: Sequence[Callable[[], bool]]
     placements: Placements
+    shares: Shares
     delayed_fetches: Callable[[], int]
     fetch_sessions: Callable[[], int]
     timers: Callable[[], int]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kohort.broker.config import Settings, bounded_group_value, group_value
-from kohort.broker.topics import ConfigResource, Topics
+from kohort.broker.group_configs import GroupConfigs
+from kohort.broker.topics import Topics
 from kohort.coordinator.share_partition import SharePartitionSettings
+
+DEAD_LETTERS: Final = 2
+"""First level of share.version with dead letters (KIP-1191)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def share_group_settings(settings: Settings, configs: Mapping[str, str], *, dead
     )
 
 
-class ShareGroupConfigs:
+class ShareGroupConfigs(GroupConfigs[ShareGroupSettings]):
     """The settings of share groups: the broker's, or those of a group with a configuration of its own.
 
     Args:
@@ -61,26 +66,16 @@ class ShareGroupConfigs:
     """
 
     def __init__(self, settings: Settings, topics: Topics, dead_letters: Callable[[], bool]) -> None:
-        self._topics = topics
         self._dead_letters = dead_letters
-        self.configure(settings)
+        self._with_dead_letters = dead_letters()
+        super().__init__(settings, topics, self._settings_of)
 
     def of(self, group_id: str) -> ShareGroupSettings:
         """A group's settings; the same object until they change."""
-        return self._own.get(group_id, self._default)
+        if self._dead_letters() is not self._with_dead_letters:  # share.version has changed
+            self._with_dead_letters = not self._with_dead_letters
+            self.configure(self._settings)
+        return super().of(group_id)
 
-    def configure(self, settings: Settings) -> None:
-        """Applies a new broker configuration, and reads all group configurations."""
-        self._settings = settings
-        self._default = share_group_settings(settings, {}, dead_letters=self._dead_letters())
-        self._own: dict[str, ShareGroupSettings] = {}
-        for group_id in self._topics.config_names(ConfigResource.GROUP):
-            self.configure_group(group_id)
-
-    def configure_group(self, group_id: str) -> None:
-        """Reads a group's configuration again."""
-        configs = self._topics.configs(ConfigResource.GROUP, group_id)
-        if configs:
-            self._own[group_id] = share_group_settings(self._settings, configs, dead_letters=self._dead_letters())
-        else:
-            self._own.pop(group_id, None)
+    def _settings_of(self, settings: Settings, configs: Mapping[str, str]) -> ShareGroupSettings:
+        return share_group_settings(settings, configs, dead_letters=self._with_dead_letters)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 
 from kohort.broker.config import Settings
+from kohort.broker.metrics.sources import ShareInFlight
 from kohort.broker.share.counters import ShareCounters
 from kohort.broker.share.dead_letters import DeadLetterQueue
 from kohort.broker.share.group_configs import ShareGroupConfigs
@@ -17,6 +18,7 @@ from kohort.broker.share.hosted_partition import HostedSharePartition, Persister
 from kohort.broker.share.sessions import PartitionKey, ShareSession, ShareSessions
 from kohort.broker.topics import ConfigResource, Partition, Topic
 from kohort.coordinator.purgatory import Purgatory
+from kohort.coordinator.share_partition import AcknowledgeType
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 
@@ -84,7 +86,10 @@ class SharePartitions:
     # Sessions
 
     def release(self, group_id: str, member_id: str) -> None:
-        """Ends a member's session, and makes what it holds available again."""
+        """Ends a member's session, and makes what it holds available again.
+
+        Leaving the group, or missing its heartbeats, ends no session: a member may still acknowledge what it holds.
+        """
         session = self.sessions.remove(group_id, member_id)
         if session is not None:
             self._release(session)
@@ -140,6 +145,38 @@ class SharePartitions:
     def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.GROUP:
             self.configs.configure_group(name)
+
+    # Metrics
+
+    def totals(self) -> dict[str, int]:
+        counters, letters = self.counters, self.dead_letters
+        return {
+            "kohort_share_records_acquired": counters.acquired,
+            "kohort_share_acknowledgement_failures": counters.failed_acknowledgements,
+            "kohort_share_fetch_failures": counters.failed_fetches,
+            "kohort_share_sessions_evicted": counters.evicted_sessions,
+            "kohort_share_dead_letters": letters.written,
+            "kohort_share_dead_letter_failures": letters.failed,
+        }
+
+    def acknowledged(self) -> dict[str, int]:
+        """Records by how they were acknowledged."""
+        return {kind.name.lower(): count for kind, count in zip(AcknowledgeType, self.counters.by_type, strict=True)}
+
+    def in_flight(self) -> Iterator[ShareInFlight]:
+        for hosted in self:
+            if hosted.machine is not None:
+                place = hosted.partition
+                machine = hosted.machine
+                yield ShareInFlight(
+                    hosted.group_id, place.topic.name, place.index, machine.in_flight_records, machine.in_flight_batches
+                )
+
+    def open_sessions(self) -> int:
+        return len(self.sessions)
+
+    def delayed_fetches(self) -> int:
+        return self.fetches.delayed
 
     def _changed(self, hosted: HostedSharePartition) -> None:
         """Drops what is out of use, and lets fetches look for records that are available now."""

@@ -1,0 +1,326 @@
+"""Share partitions on the server: with a persister that fails or takes its time, and logs that change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kohort.broker.broker import Broker
+from kohort.broker.context import Context
+from kohort.broker.features import FeatureUpdate, UpgradeType
+from kohort.broker.handlers import share_acknowledge as acknowledge_handler
+from kohort.broker.handlers import share_fetch as fetch_handler
+from kohort.broker.reply import Reply
+from kohort.broker.session import Session
+from kohort.broker.share.hosted_partition import HostedSharePartition, Status
+from kohort.broker.topics import ConfigResource, Topic
+from kohort.coordinator.share_state import Outcome, ReadOutcome, StateBatch
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.share_fetch import ShareFetchRequest
+from kohort.protocol.records.rows import encode_records
+from tests.broker.handlers.conftest import NOW, Ask, append, append_records
+from tests.broker.share.groups import GROUP, Member, acquired, errors, initialized, share_acknowledge, share_fetch
+
+
+class SlowPersister:
+    """Answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.reads: list[Reply[ReadOutcome]] = []
+        self.writes: list[tuple[Sequence[StateBatch], Reply[Outcome]]] = []
+
+    def read(self, group_id: str, topic_id: UUID, partition: int, leader_epoch: int) -> Reply[ReadOutcome]:
+        self.reads.append(Reply())
+        return self.reads[-1]
+
+    def write(
+        self,
+        group_id: str,
+        topic_id: UUID,
+        partition: int,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> Reply[Outcome]:
+        self.writes.append((batches, Reply()))
+        return self.writes[-1][1]
+
+
+@pytest.fixture
+def topic(broker: Broker) -> Topic:
+    made = broker.topics.create("t", 1)
+    append_records(broker, "t", 0, 10)
+    broker.share_state.start()
+    initialized(broker, made)
+    return made
+
+
+@pytest.fixture
+def persister(broker: Broker, topic: Topic) -> SlowPersister:
+    del topic
+    made = SlowPersister()
+    broker.shares._persister = made
+    return made
+
+
+def only(broker: Broker) -> HostedSharePartition:
+    (hosted,) = broker.shares
+    return hosted
+
+
+def answers(broker: Broker, request: Any) -> list[Any]:
+    """Where the response of a request will be, as soon as it is there."""
+    handle = fetch_handler.handle if isinstance(request, ShareFetchRequest) else acknowledge_handler.handle
+    found: list[Any] = []
+    response = handle(request, Context(broker, 2, broker.shares._clock(), "", Session()))
+    if isinstance(response, Reply):
+        response.then(found.append)
+    else:
+        found.append(response)
+    return found
+
+
+def test_a_partition_that_is_loading_makes_its_fetches_wait(
+    broker: Broker, topic: Topic, persister: SlowPersister
+) -> None:
+    first = answers(broker, share_fetch(topic, max_wait_ms=1000))
+    second = answers(broker, share_fetch(topic, member="other", max_wait_ms=1000))
+    assert (first, second, len(persister.reads)) == ([], [], 1)
+    persister.reads[0](ReadOutcome(start_offset=4))
+    assert acquired(first[0]) == [(4, 9, 1)]
+    assert second == []
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_ID_NOT_FOUND),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_told_and_read_again_with_the_next_fetch(
+    broker: Broker, topic: Topic, persister: SlowPersister, error: ErrorCode, told: ErrorCode
+) -> None:
+    found = answers(broker, share_fetch(topic, max_wait_ms=1000))
+    persister.reads[0](ReadOutcome(error, "why"))
+    assert errors(found[0]) == [(told, 0)]
+    assert list(broker.shares) == []
+    answers(broker, share_fetch(topic, 1, max_wait_ms=1000))
+    assert len(persister.reads) == 2
+
+
+def test_states_that_contradict_each_other_are_an_error(broker: Broker, topic: Topic, persister: SlowPersister) -> None:
+    found = answers(broker, share_fetch(topic, max_wait_ms=1000))
+    persister.reads[0](ReadOutcome(start_offset=5, batches=(StateBatch(3, 4, 2, 1),)))
+    assert errors(found[0]) == [(ErrorCode.UNKNOWN_SERVER_ERROR, 0)]
+
+
+def test_a_coordinator_that_is_loading_is_asked_again(broker: Broker, topic: Topic, persister: SlowPersister) -> None:
+    now = broker.shares._clock()
+    found = answers(broker, share_fetch(topic, max_wait_ms=100_000))
+    persister.reads[0](ReadOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    assert (found, only(broker).status) == ([], Status.LOADING)
+    broker.wheel.advance(now + 5_000)
+    persister.reads[1](ReadOutcome())
+    assert acquired(found[0]) == [(0, 9, 1)]
+
+
+def with_records(broker: Broker, topic: Topic, persister: SlowPersister) -> None:
+    found = answers(broker, share_fetch(topic, max_wait_ms=1000))
+    persister.reads[0](ReadOutcome())
+    assert acquired(found[0]) == [(0, 9, 1)]
+
+
+def test_acknowledgements_are_answered_when_they_are_persisted_and_not_before(
+    broker: Broker, topic: Topic, persister: SlowPersister
+) -> None:
+    with_records(broker, topic, persister)
+    found = answers(broker, share_acknowledge(topic, 1, (0, 4, 1), (5, 9, 2)))
+    other = answers(broker, share_fetch(topic, member="other", max_wait_ms=1000))
+    assert (found, other) == ([], [])
+    ((batches, reply),) = persister.writes
+    assert batches == [StateBatch(0, 4, 2, 1), StateBatch(5, 9, 0, 1)]
+    reply(Outcome())
+    assert errors(found[0]) == [(0, 0)]
+    assert acquired(other[0]) == [(5, 9, 2)]
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "fenced"),
+    [
+        (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE, False),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR, False),
+        (ErrorCode.FENCED_STATE_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER, True),
+        (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_ID_NOT_FOUND, True),
+    ],
+)
+def test_what_cannot_be_persisted_is_as_before(
+    broker: Broker, topic: Topic, persister: SlowPersister, error: ErrorCode, told: ErrorCode, fenced: bool
+) -> None:
+    with_records(broker, topic, persister)
+    found = answers(broker, share_acknowledge(topic, 1, (0, 9, 1)))
+    persister.writes[0][1](Outcome(error, "why"))
+    assert errors(found[0]) == [(told, 0)]
+    if fenced:
+        assert list(broker.shares) == []
+        return
+    again = answers(broker, share_acknowledge(topic, 2, (0, 9, 1)))  # it still has them
+    persister.writes[1][1](Outcome())
+    assert errors(again[0]) == [(0, 0)]
+
+
+def test_a_write_that_comes_back_after_its_group_is_gone_is_answered(
+    broker: Broker, topic: Topic, persister: SlowPersister
+) -> None:
+    with_records(broker, topic, persister)
+    found = answers(broker, share_acknowledge(topic, 1, (0, 9, 1)))
+    broker.shares.evict(GROUP)
+    persister.writes[0][1](Outcome())
+    assert errors(found[0]) == [(0, 0)]
+    assert len(broker.wheel) == 0
+
+
+def test_locks_expire_though_that_cannot_be_persisted(broker: Broker, topic: Topic, persister: SlowPersister) -> None:
+    with_records(broker, topic, persister)
+    other = answers(broker, share_fetch(topic, member="other", max_wait_ms=100_000))
+    broker.wheel.advance(broker.shares._clock() + 29_000)
+    assert other == []
+    later = broker.shares._clock() + 31_000
+    only(broker)._clock = lambda: later
+    broker.wheel.advance(later)
+    assert acquired(other[0]) == [(0, 9, 2)]
+    persister.writes[0][1](Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    assert acquired(other[0]) == [(0, 9, 2)]
+
+
+# Logs and groups
+
+
+def set_group(broker: Broker, **configs: str) -> None:
+    broker.topics.set_configs(
+        ConfigResource.GROUP, GROUP, {name.replace("_", "."): value for name, value in configs.items()}
+    )
+
+
+def test_what_retention_took_away_is_given_up(broker: Broker, ask: Ask, topic: Topic) -> None:
+    member = Member(ask, topic)
+    assert acquired(member.fetch(max_records=4)) == [(0, 3, 1)]
+    topic.partitions[0].log.delete_records(7)
+    assert acquired(member.fetch()) == [(7, 9, 1)]
+    assert errors(member.acknowledge((0, 3, 1), (7, 9, 1))) == [(0, 0)]
+    machine = only(broker).machine
+    assert machine is not None
+    assert machine.start_offset == 10
+
+
+@pytest.mark.parametrize(("reset", "first"), [("earliest", 0), ("latest", 10), ("by_duration:P365000D", 0)])
+def test_where_a_group_without_offsets_begins(broker: Broker, ask: Ask, reset: str, first: int) -> None:
+    made = broker.topics.create("new", 1)
+    append_records(broker, "new", 0, 10)
+    broker.share_state.start()
+    initialized(broker, made, start_offset=-1)
+    set_group(broker, share_auto_offset_reset=reset)
+    member = Member(ask, made)
+    member.fetch(max_records=1)
+    append_records(broker, "new", 0, 2)
+    got = acquired(member.fetch(max_records=500))
+    assert got[0][0] == (first or 10) if first else got[0][0] == 1
+    broker.shares.evict(GROUP)  # what it began with is known now
+    set_group(broker, share_auto_offset_reset="latest")
+    assert acquired(Member(ask, made, "other").fetch())[0][0] == first
+
+
+def test_a_group_that_reads_what_is_committed(broker: Broker, ask: Ask) -> None:
+    made = broker.topics.create("transactions", 1)
+    log = made.partitions[0].log
+
+    def produce(producer: int) -> None:
+        append(broker, "transactions", 0, encode_records(
+            [(b"k", b"v")] * 2, NOW, producer_id=producer, producer_epoch=0, transactional=True
+        ))  # fmt: skip
+
+    def end(producer: int, *, commit: bool) -> None:
+        log.append_marker(producer, 0, commit=commit, now=NOW, coordinator_epoch=0)
+
+    produce(1)  # 0, 1: aborted
+    produce(2)  # 2, 3
+    end(1, commit=False)  # 4
+    end(2, commit=True)  # 5
+    produce(3)  # 6, 7: open
+    append_records(broker, "transactions", 0, 1)  # 8
+    broker.share_state.start()
+    set_group(broker, share_isolation_level="read_committed")
+    initialized(broker, made)
+    initialized(broker, made, "uncommitted")
+    member = Member(ask, made)
+    assert acquired(member.fetch()) == [(2, 5, 1)]
+    assert errors(member.acknowledge((2, 5, (1, 1, 0, 0)))) == [(0, 0)]
+    assert acquired(member.fetch()) == []
+    end(3, commit=False)  # 9
+    assert acquired(member.fetch()) == [(8, 9, 1)]
+    assert errors(member.acknowledge((8, 9, (1, 0)))) == [(0, 0)]
+    assert acquired(Member(ask, made, group="uncommitted").fetch()) == [(0, 9, 1)]
+    hosted = broker.shares.of_group(GROUP)[0]
+    assert hosted.machine is not None
+    assert (hosted.machine.start_offset, hosted.machine.describe()) == (10, [])
+
+
+def test_a_groups_limits_apply_from_the_next_fetch_on(broker: Broker, ask: Ask, topic: Topic) -> None:
+    member = Member(ask, topic)
+    assert member.fetch(max_records=1).acquisition_lock_timeout_ms == 30_000
+    set_group(broker, share_record_lock_duration_ms="20000", share_renew_acknowledge_enable="false")
+    assert member.fetch(max_records=1).acquisition_lock_timeout_ms == 20_000
+    refused = member.acknowledge((0, 0, 4), is_renew_ack=True)
+    assert errors(refused)[0][0] != ErrorCode.NONE
+    machine = only(broker).machine
+    assert machine is not None
+    first, second = machine.describe()
+    assert first.locked_until is not None and second.locked_until is not None
+    assert second.locked_until < first.locked_until
+
+
+def test_share_version_is_asked(broker: Broker, ask: Ask, topic: Topic) -> None:
+    set_group(broker, errors_deadletterqueue_topic_name="dlq.t")
+    member = Member(ask, topic)
+    assert acquired(member.fetch(max_records=5)) == [(0, 4, 1)]
+    for level in (1, 0):
+        broker.features.update([FeatureUpdate("share.version", level, UpgradeType.SAFE_DOWNGRADE)])
+        if level:
+            assert errors(member.acknowledge((0, 0, 3))) == [(0, 0)]  # archived at once
+            assert (broker.shares.dead_letters.written, broker.shares.dead_letters.failed) == (0, 0)
+        else:
+            assert member.acknowledge((1, 1, 3)).error_code == ErrorCode.UNSUPPORTED_VERSION
+            assert member.fetch().error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert (list(broker.shares), len(broker.shares.sessions)) == ([], 0)
+    broker.features.update([FeatureUpdate("share.version", 2, UpgradeType.UPGRADE)])
+    other = Member(ask, topic)
+    assert acquired(other.fetch()) == [(1, 9, 1)]
+    other.acknowledge((1, 1, 3))
+    assert broker.shares.dead_letters.failed == 1  # there is no such topic
+
+
+def test_nothing_is_left_of_members_that_are_gone(broker: Broker, ask: Ask, topic: Topic) -> None:
+    shares = broker.shares
+    delivered = [0] * 10
+    for number in range(100):
+        member = Member(ask, topic, f"member-{number}")
+        for first, last, count in acquired(member.fetch()):
+            for offset in range(first, last + 1):
+                delivered[offset] += 1
+                assert delivered[offset] == count
+        member.epoch = -1
+        assert member.acknowledge().error_code == 0
+    assert delivered == [5] * 10
+    machine = only(broker).machine
+    assert machine is not None
+    assert (machine.start_offset, machine.describe()) == (10, [])
+    assert (len(shares.sessions), shares.fetches.delayed) == (0, 0)
+    shares.stop()
+    assert (list(shares), len(broker.wheel)) == ([], 0)
