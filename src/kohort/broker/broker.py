@@ -96,7 +96,7 @@ class Broker(BrokerComponents):
 
         environment = CoordinatorEnvironment(topics, flusher, wheel, config, features, now_ms)
         placer = Placer()
-        groups = GroupCoordinator(environment, placer)
+        groups = GroupCoordinator(environment, placer, authorizer)
         transaction_markers = TransactionMarkers(flusher, groups)
         transactions = TransactionCoordinator(environment, transaction_markers)
         share_state = ShareCoordinator(environment)
@@ -126,6 +126,7 @@ class Broker(BrokerComponents):
         config.on_changed.append(functools.partial(log_manager.reconfigure, topics))
         config.on_changed.append(groups.reconfigure)
         placer.on_placed.append(groups.placed)
+        groups.on_share_member_fenced.append(shares.release)
         share_group_states.on_reset.append(shares.evict_partition)
         share_group_states.on_deleted.append(shares.evict)
         for coordinator in coordinators:

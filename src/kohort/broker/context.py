@@ -35,7 +35,7 @@ class Context:
     @property
     def client(self) -> Client:
         """The client as coordinators see it; its address starts with a slash, as Java prints it."""
-        return Client(self.client_id, f"/{self.session.host}", self.version)
+        return Client(self.client_id, f"/{self.session.host}", self.version, self.session.principal)
 
     def allowed(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         authorizer = self.broker.authorizer

@@ -15,7 +15,7 @@ class GroupConfigs(Generic[T]):
     """The settings of groups: the broker's, or those of a group with a configuration of its own.
 
     Args:
-        make: makes settings of the broker's configuration and a group's own, which is validated.
+        make: makes a group's settings from the broker's and from the group's own configuration.
     """
 
     def __init__(self, settings: Settings, topics: Topics, make: Callable[[Settings, Mapping[str, str]], T]) -> None:

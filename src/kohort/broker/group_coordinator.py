@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
+from kohort.broker.authorizer import Authorizer
 from kohort.broker.cluster import BrokerCluster
 from kohort.broker.config import Settings
-from kohort.broker.config.component_settings import group_settings, share_settings
+from kohort.broker.config.component_settings import consumer_settings, group_settings, share_settings, streams_settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, ShardState
 from kohort.broker.group_configs import GroupConfigs
 from kohort.broker.periodic_tasks import PeriodicTask
-from kohort.broker.streams.group_configs import StreamsGroupConfigs
+from kohort.broker.regex_resolver import RegexResolver, Resolved
 from kohort.broker.streams.internal_topics import InternalTopics
 from kohort.broker.streams.placer import Placer
 from kohort.broker.topics import ConfigResource, Topic
+from kohort.coordinator.consumer.environment import ConsumerEnvironment
+from kohort.coordinator.consumer.soft_state import RegexJob
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupShard, value_version
 from kohort.coordinator.share.environment import ShareEnvironment
@@ -39,11 +43,13 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     """Runs the shards of the group coordinator.
 
     Attributes:
-        cluster: the topics as streams groups see them.
-        on_share_member_gone: called with group and member id when a member of a share group has left or was fenced.
+        cluster: the topics as groups see them.
+        on_share_member_fenced: called with group and member id when a member of a share group was fenced.
     """
 
-    def __init__(self, environment: CoordinatorEnvironment, placer: Placer) -> None:
+    def __init__(
+        self, environment: CoordinatorEnvironment, placer: Placer, authorizer: Authorizer | None = None
+    ) -> None:
         config, topics = environment.config.current, environment.topics
         super().__init__(
             environment,
@@ -59,14 +65,19 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         )
         self._protocols = frozenset(config.names("group.coordinator.rebalance.protocols"))
         self._settings = group_settings(config)
-        self._streams_configs = StreamsGroupConfigs(config, topics)
+        consumer_configs = GroupConfigs(config, topics, consumer_settings)
+        streams_configs = GroupConfigs(config, topics, streams_settings)
+        share_configs = GroupConfigs(config, topics, share_settings)
+        self._configs_of_groups: tuple[GroupConfigs[Any], ...] = (consumer_configs, streams_configs, share_configs)
         self.internal_topics = InternalTopics(topics, environment.config)
         self.placer = placer
         self.cluster = BrokerCluster(topics)
-        self._streams_environment = StreamsEnvironment(self._streams_configs.of, self.cluster, placer)
-        self._share_configs = GroupConfigs(config, topics, share_settings)
-        self._share_environment = ShareEnvironment(self._share_configs.of, self.cluster, self._share_member_gone)
-        self.on_share_member_gone: list[Callable[[str, str], None]] = []
+        self._streams_environment = StreamsEnvironment(streams_configs.of, self.cluster, placer)
+        self._resolver = RegexResolver(topics, authorizer)
+        self._resolver.on_resolved.append(self._resolved)
+        self._consumer_environment = ConsumerEnvironment(consumer_configs.of, self.cluster, self._resolver, _new_uuid)
+        self._share_environment = ShareEnvironment(share_configs.of, self.cluster, self._share_member_fenced)
+        self.on_share_member_fenced: list[Callable[[str, str], None]] = []
         self._changed_topics: dict[str, None] = {}
 
     def offered(self, kind: str) -> bool:
@@ -84,11 +95,12 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
             self.environment.wheel,
             _new_member_id,
             self._streams_environment,
-            share=self._share_environment,
+            self._consumer_environment,
+            self._share_environment,
         )
 
-    def _share_member_gone(self, group_id: str, member_id: str) -> None:
-        for callback in self.on_share_member_gone:
+    def _share_member_fenced(self, group_id: str, member_id: str) -> None:
+        for callback in self.on_share_member_fenced:
             callback(group_id, member_id)
 
     def value_version(self, value: Data) -> int:
@@ -99,20 +111,19 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         await super().stop()
         self.internal_topics.stop()
         self.placer.stop()
+        self._resolver.stop()
 
     def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.GROUP:
-            self._streams_configs.configure_group(name)
-            self._share_configs.configure_group(name)
-            self.each(lambda shard: shard.streams.settings_changed(name))
-            self.each(lambda shard: shard.share.settings_changed(name))
+            for configs in self._configs_of_groups:
+                configs.configure_group(name)
+            self.each(lambda shard: shard.settings_changed(name))
 
     def reconfigure(self, settings: Settings) -> None:
         """Applies a new broker configuration."""
-        self._streams_configs.configure(settings)
-        self._share_configs.configure(settings)
-        self.each(lambda shard: shard.streams.settings_changed())
-        self.each(lambda shard: shard.share.settings_changed())
+        for configs in self._configs_of_groups:
+            configs.configure(settings)
+        self.each(GroupShard.settings_changed)
 
     # Transactions
 
@@ -137,7 +148,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     def _topic_changed(self, topic: Topic) -> None:
         """Notifies groups, once for all topics that are created, grown or deleted in this turn of the loop."""
-        if topic.internal or not any(shard.streams.group_ids() or shard.share.group_ids() for shard in self.active()):
+        if topic.internal or not any(shard.depends_on_topics() for shard in self.active()):
             return
         if not self._changed_topics:
             asyncio.get_running_loop().call_soon(self._notify_of_topics)
@@ -145,8 +156,18 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
-        self.each(lambda shard: shard.streams.topics_changed(names))
-        self.each(lambda shard: shard.share.topics_changed(names))
+        self.each(lambda shard: shard.topics_changed(names))
+
+    # Regular expressions
+
+    def _resolved(self, job: RegexJob, topics: Resolved) -> None:
+        """Takes the topics of a group's regular expressions."""
+        try:
+            entry = self.entry(job.group_id)
+        except KafkaError as error:
+            log.warning("regular expressions are dropped group=%s error=%s", shown(job.group_id), error)
+            return
+        self.perform(entry, entry.shard.consumer.resolved(job, topics))
 
     # Placement of tasks
 
@@ -168,6 +189,11 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         """Expires offsets by `offsets.retention.minutes`."""
         now = self._clock()
         self.each(lambda shard: shard.offsets.expire(now))
+
+
+def _new_uuid() -> str:
+    """A member id as Kafka makes them for members of consumer groups: 22 characters of base64."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def _new_member_id(name: str) -> str:

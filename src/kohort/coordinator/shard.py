@@ -9,13 +9,22 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kohort.coordinator.classic import CLASSIC, ClassicGroups, ClassicOffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
+from kohort.coordinator.consumer.environment import ConsumerEnvironment
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.groups import CONSUMER
+from kohort.coordinator.consumer.offset_rules import ConsumerOffsetRules
+from kohort.coordinator.consumer.replaying import KEYS as CONSUMER_KEYS
+from kohort.coordinator.conversion.classic_members import ClassicMembers
+from kohort.coordinator.conversion.groups import ConvertibleGroups
+from kohort.coordinator.conversion.join import Joins
+from kohort.coordinator.conversion.policy import MigrationPolicy
 from kohort.coordinator.offsets import OffsetRules, Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.share.environment import ShareEnvironment
 from kohort.coordinator.share.groups import SHARE, ShareGroups
 from kohort.coordinator.share.offset_rules import ShareOffsetRules
 from kohort.coordinator.share.replaying import KEYS as SHARE_KEYS
-from kohort.coordinator.step import Answer, Record, Reply, Step
+from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.coordinator.streams.environment import StreamsEnvironment
 from kohort.coordinator.streams.groups import STREAMS, StreamsGroups
 from kohort.coordinator.streams.offset_rules import StreamsOffsetRules
@@ -25,7 +34,11 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Data
 from kohort.protocol.messages.delete_groups import DeleteGroupsResponse
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
+from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.protocol.messages.leave_group import LeaveGroupRequest
 from kohort.protocol.messages.list_groups import ListGroupsResponse
+from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kohort.protocol.stored.offset_commit import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 
@@ -40,8 +53,14 @@ class GroupSettings:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
+    group_consumer_migration_policy: str = MigrationPolicy.BIDIRECTIONAL.value
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
+
+    @property
+    def migration_policy(self) -> MigrationPolicy:
+        """Which way groups may go between the classic and the consumer protocol; the key is in upper or lower case."""
+        return MigrationPolicy(self.group_consumer_migration_policy.lower())
 
 
 class Groups(Protocol):
@@ -87,9 +106,11 @@ class GroupShard:
         wheel: the timers; may be shared among shards.
         new_id: makes a member id from a client id, or from an instance id; each must be new.
         streams: what streams groups need from the broker.
+        consumer: what consumer groups need from it.
         share: what share groups need from it.
 
     Attributes:
+        consumer: the consumer groups.
         share: the share groups.
         streams: the streams groups. No two groups have the same id, whatever their type.
         pending_steps: steps that timers caused; taken out and done after each call into the shard or the wheel.
@@ -102,10 +123,12 @@ class GroupShard:
         wheel: TimingWheel,
         new_id: Callable[[str], str],
         streams: StreamsEnvironment | None = None,
+        consumer: ConsumerEnvironment | None = None,
         share: ShareEnvironment | None = None,
     ) -> None:
         self.partition = partition
         self.pending_steps: list[Step] = []
+        consumer = consumer or ConsumerEnvironment()
         self.streams = StreamsGroups(
             streams or StreamsEnvironment(), wheel, self.pending_steps, partial(self._make_room, STREAMS)
         )
@@ -113,17 +136,36 @@ class GroupShard:
             share or ShareEnvironment(), wheel, self.pending_steps, partial(self._is_of_other_kind, SHARE)
         )
         self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, partial(self._make_room, CLASSIC))
+        self.consumer = ConvertibleGroups(
+            consumer,
+            wheel,
+            self.pending_steps,
+            partial(self._make_room, CONSUMER),
+            self.classic,
+            settings.migration_policy,
+            settings.group_max_size,
+        )
+        self._classic_joins: Final = Joins(self.consumer, settings, consumer.cluster, new_id)
+        self._classic_members: Final = ClassicMembers(self.consumer, consumer.cluster)
         self._kinds: Final = (
             _Kind(
                 CLASSIC,
                 self.classic,
                 ClassicOffsetRules(self.classic),
                 (GroupMetadataKey,),
-                frozenset({STREAMS}),
+                frozenset({CONSUMER, STREAMS}),
+            ),
+            _Kind(
+                CONSUMER,
+                self.consumer,
+                ConsumerOffsetRules(self.consumer, consumer.cluster),
+                CONSUMER_KEYS,
+                frozenset({CLASSIC}),
             ),
             _Kind(STREAMS, self.streams, StreamsOffsetRules(self.streams), STREAMS_KEYS, frozenset({CLASSIC})),
             _Kind(SHARE, self.share, ShareOffsetRules(), SHARE_KEYS, frozenset()),
         )
+        self._modern: Final = (self.consumer, self.streams, self.share)
         self._kind_of: Final = {key: kind for kind in self._kinds for key in kind.keys}
         self.offsets = Offsets(settings, self)
 
@@ -150,6 +192,36 @@ class GroupShard:
                     return None
                 records += tombstones
         return records
+
+    # Members of the classic protocol, which may be in a consumer group ------------------------------------------
+
+    def join(self, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """JoinGroup: a member joins or rejoins. Its answer waits for the other members of a classic group."""
+        if group := self._with_members(request.group_id):
+            return self._classic_joins.join(group, request, client, now, reply)
+        return self.classic.join(request, client, now, reply)
+
+    def sync(self, request: SyncGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """SyncGroup: a member asks for its assignment."""
+        if group := self._with_members(request.group_id):
+            return self._classic_members.sync(group, request, now, reply)
+        return self.classic.sync(request, client, now, reply)
+
+    def heartbeat(self, request: HeartbeatRequest, now: int, reply: Reply) -> Step:
+        """Heartbeat: starts the member's session timeout over, and tells it to rejoin if it has to."""
+        if group := self._with_members(request.group_id):
+            return self._classic_members.heartbeat(group, request, now, reply)
+        return Step(answers=[Answer(reply, HeartbeatResponse(error_code=self.classic.heartbeat(request, now)))])
+
+    def leave(self, request: LeaveGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """LeaveGroup: members leave, or an administrator removes them."""
+        if group := self._with_members(request.group_id):
+            return self._classic_members.leave(group, request, client, now, reply)
+        return self.classic.leave(request, client, now, reply)
+
+    def _with_members(self, group_id: str) -> ConsumerGroup | None:
+        group = self.consumer.get(group_id)
+        return group if group is not None and group.members else None
 
     # Administrators ---------------------------------------------------------------------------------------------
 
@@ -181,6 +253,24 @@ class GroupShard:
             return [Answer(reply, results)]
 
         return Step(records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, code))))
+
+    # What happens elsewhere --------------------------------------------------------------------------------------
+
+    def depends_on_topics(self) -> bool:
+        """Whether there is a group that may have to hear of topics that were created, deleted, or have grown."""
+        return any(groups.group_ids() for groups in self._modern)
+
+    def topics_changed(self, names: Collection[str]) -> Step:
+        """Topics were created or deleted, or have grown: groups that depend on them are updated."""
+        for groups in self._modern:
+            groups.topics_changed(names)
+        return Step()
+
+    def settings_changed(self, group_id: str | None = None) -> Step:
+        """The settings of a group have changed, or those of all groups."""
+        for groups in self._modern:
+            groups.settings_changed(group_id)
+        return Step()
 
     # What offsets need of groups --------------------------------------------------------------------------------
 
@@ -226,8 +316,8 @@ class GroupShard:
 
     def unload(self, now: int) -> Step:
         """Answers waiting requests with NOT_COORDINATOR, as the shard moves to another broker."""
-        self.streams.unload()
-        self.share.unload()
+        for groups in self._modern:
+            groups.unload()
         return self.classic.unload(now)
 
 

@@ -40,11 +40,13 @@ class Client(NamedTuple):
     Attributes:
         client_id: the name that the client gives itself.
         version: the request's version of its API.
+        principal: who it is, such as "User:alice"; "" if that makes no difference.
     """
 
     client_id: str = ""
     host: str = ""
     version: int = 0
+    principal: str = ""
 
 
 class Record(NamedTuple):

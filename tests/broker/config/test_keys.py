@@ -21,8 +21,17 @@ KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.
 OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
-NEWER_BROKER_KEYS = {
-    "group.share.moving.heartbeat.interval.ms": ("int", 500),  # our own
+OUR_BROKER_KEYS = {
+    "group.consumer.moving.heartbeat.interval.ms": ("int", 500),
+    "group.share.moving.heartbeat.interval.ms": ("int", 500),
+}
+OUR_GROUP_KEYS = {"consumer.moving.heartbeat.interval.ms": ("int", 500)}
+"""Keys that Kafka doesn't have."""
+
+NEWER_BROKER_KEYS = OUR_BROKER_KEYS | {
+    "group.consumer.assignment.interval.ms": ("int", 1000),
+    "group.consumer.max.assignment.interval.ms": ("int", 15_000),
+    "group.consumer.min.assignment.interval.ms": ("int", 0),
     "errors.deadletterqueue.auto.create.topics.enable": ("boolean", False),
     "errors.deadletterqueue.topic.name.prefix": ("string", "dlq."),
     "group.share.max.delivery.count.limit": ("int", 10),
@@ -38,7 +47,8 @@ NEWER_BROKER_KEYS = {
     "group.streams.task.offset.interval.ms": ("int", 60_000),
 }
 NEWER_TOPIC_KEYS = {"errors.deadletterqueue.group.enable": ("boolean", False)}
-NEWER_GROUP_KEYS = {
+NEWER_GROUP_KEYS = OUR_GROUP_KEYS | {
+    "consumer.assignment.interval.ms": ("int", 1000),
     "errors.deadletterqueue.copy.record.enable": ("boolean", False),
     "errors.deadletterqueue.topic.name": ("string", ""),
     "share.delivery.count.limit": ("int", 5),
@@ -50,7 +60,7 @@ NEWER_GROUP_KEYS = {
     "streams.rack.aware.assignment.tags": ("list", ()),
     "streams.task.offset.interval.ms": ("int", 60_000),
 }
-"""Keys of Kafka 4.3 and 4.4, with their types and defaults there."""
+"""Keys of Kafka 4.3 and 4.4, with their types and defaults there; and our own."""
 
 
 def _value(default: object) -> object:

@@ -13,6 +13,8 @@ from kohort.protocol.message import Request
 from kohort.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kohort.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
+from kohort.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -252,8 +254,28 @@ def txn_offset_commit(group_id: str, *topics: str) -> Make:
             group_id=group_id,
             producer_id=5,
             producer_epoch=0,
-            topics=[asked(name=which, partitions=parts) for which in topics],
+            topics=[
+                asked(name=which, topic_id=topic_id if which == "there" else UUID(int=9), partitions=parts)
+                for which in topics
+            ],
         )
+
+    return make
+
+
+def consumer_heartbeat(**fields: object) -> Make:
+    def make(version: int, topic_id: UUID, name: str) -> Request:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=name,
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=10_000,
+            subscribed_topic_names=("there",),
+            topic_partitions=[],
+        )
+        for field, value in fields.items():
+            setattr(request, field, value)
+        return request
 
     return make
 
@@ -339,6 +361,12 @@ REQUESTS: dict[str, Make] = {
     "streams leave of no member": streams_heartbeat(member_epoch=-1, topology=None),
     "streams join of a classic group": streams_heartbeat(group_id="offsets"),
     "describe streams groups": always(StreamsGroupDescribeRequest(group_ids=("streams-join-0", "offsets", ""))),
+    "consumer joins": consumer_heartbeat(),
+    "consumer joins without an id": consumer_heartbeat(member_id=""),
+    "consumer heartbeat of no member": consumer_heartbeat(member_epoch=3),
+    "consumer leave of no member": consumer_heartbeat(member_epoch=-1),
+    "consumer join of a classic group": consumer_heartbeat(group_id="offsets"),
+    "describe consumer groups": always(ConsumerGroupDescribeRequest(group_ids=("consumer-joins-0", "offsets", ""))),
     "open a share session": open_share_session,
     "share fetch of no session": share_fetch_of_no_session,
     "share acknowledge of no session": share_acknowledge_of_no_session,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kohort.broker.authorizer import Operation, ResourceType
-from kohort.broker.broker import Broker
+from kohort.broker.broker import Broker, now_ms
 from kohort.broker.config import Settings
 from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.topics import ConfigResource
@@ -49,15 +49,19 @@ def test_topics_that_come_and_grow_are_seen_without_a_wait(broker: Broker) -> No
     asyncio.run(run())
 
 
-def test_a_members_departure_is_told(ask: Ask, broker: Broker) -> None:
+def test_that_a_member_was_fenced_is_told_but_not_that_it_left(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    gone: list[tuple[str, str]] = []
-    broker.groups.on_share_member_gone.append(lambda group_id, member_id: gone.append((group_id, member_id)))
+    fenced: list[tuple[str, str]] = []
+    broker.groups.on_share_member_fenced.append(lambda group_id, member_id: fenced.append((group_id, member_id)))
     join(ask, "m", "there")
-
     leave(ask)
+    assert fenced == []
+    join(ask, "n", "there")
 
-    assert gone == [(GROUP, "m")]
+    broker.wheel.advance(now_ms() + 46_000)
+    broker.groups.drain()
+
+    assert fenced == [(GROUP, "n")]
 
 
 def test_groups_have_settings_of_their_own(ask: Ask, broker: Broker) -> None:

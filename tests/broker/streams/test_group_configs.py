@@ -10,7 +10,7 @@ import pytest
 
 from kohort.broker.config import Settings, check_group_configs, streams_settings
 from kohort.broker.config.group_keys import GROUP_DEFAULT_KEYS
-from kohort.broker.streams.group_configs import StreamsGroupConfigs
+from kohort.broker.group_configs import GroupConfigs
 from kohort.broker.topics import ConfigResource, Topics
 from kohort.coordinator.placement import ASSIGNORS
 from kohort.coordinator.streams.settings import StreamsSettings
@@ -144,7 +144,7 @@ def resources() -> Topics:
 
 def test_a_change_reaches_the_group_alone() -> None:
     topics = resources()
-    configs = StreamsGroupConfigs(Settings(), topics)
+    configs = GroupConfigs(Settings(), topics, streams_settings)
     topics.set_configs(ConfigResource.GROUP, "group", {"streams.num.standby.replicas": "1"})
     configs.configure_group("group")
 
@@ -154,7 +154,7 @@ def test_a_change_reaches_the_group_alone() -> None:
 
 def test_a_value_can_be_taken_back() -> None:
     topics = resources()
-    configs = StreamsGroupConfigs(Settings(), topics)
+    configs = GroupConfigs(Settings(), topics, streams_settings)
     for value in ("1", None):
         topics.set_configs(ConfigResource.GROUP, "group", {"streams.num.standby.replicas": value})
         configs.configure_group("group")
@@ -164,7 +164,7 @@ def test_a_value_can_be_taken_back() -> None:
 
 def test_what_was_configured_before_the_start_counts() -> None:
     topics = resources()
-    configs = StreamsGroupConfigs(Settings(), topics)
+    configs = GroupConfigs(Settings(), topics, streams_settings)
     topics.set_configs(ConfigResource.GROUP, "group", {"streams.num.standby.replicas": "1"})
 
     configs.configure(Settings.of({"group.streams.num.warmup.replicas": 7}))
@@ -175,7 +175,7 @@ def test_what_was_configured_before_the_start_counts() -> None:
 def test_settings_that_do_not_change_are_the_same_object() -> None:
     topics = resources()
     topics.set_configs(ConfigResource.GROUP, "group", {"streams.num.standby.replicas": "1"})
-    configs = StreamsGroupConfigs(Settings(), topics)
+    configs = GroupConfigs(Settings(), topics, streams_settings)
 
     assert configs.of("group") is configs.of("group")
     assert configs.of("one") is configs.of("other")

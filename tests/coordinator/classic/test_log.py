@@ -11,6 +11,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key
 from kohort.protocol.stored.group_metadata import GroupMetadataValue
+from kohort.protocol.stored.transaction_log import TransactionLogKey
 from tests.coordinator.classic.driver import REBALANCE, SESSION, START, Driver, subscription
 
 
@@ -178,8 +179,7 @@ def test_nothing_piles_up() -> None:
 
 def test_records_of_other_kinds_are_passed_over() -> None:
     driver = Driver()
-    kind, key = decode_key(OFFSETS_TOPIC, b"\0\3\0\1g")
-    driver.shard.replay(key, kind.value(epoch=1))
+    driver.shard.replay(TransactionLogKey(transactional_id="t"), None)
     assert driver.shard.list_groups() == []
 
 

@@ -50,7 +50,7 @@ class Driver:
     """Attributes:
     automatic: whether the share coordinator initializes states at once.
     asked: what it was asked and hasn't done.
-    gone: members that are gone.
+    fenced: members that were fenced.
     """
 
     topics: Mapping[str, int] = field(default_factory=lambda: {"a": 3, "b": 2})
@@ -63,7 +63,7 @@ class Driver:
         self.failing: ErrorCode | None = None
         self.log: list[tuple[bytes, bytes | None]] = []
         self.asked: list[Initialization] = []
-        self.gone: list[str] = []
+        self.fenced: list[str] = []
         self.others: set[str] = set()
         self.wheel = TimingWheel(self.now)
         self.pending: list[Step] = []
@@ -71,7 +71,7 @@ class Driver:
 
     def new_groups(self) -> ShareGroups:
         environment = ShareEnvironment(
-            lambda group_id: self.settings, self.cluster, lambda group_id, member_id: self.gone.append(member_id)
+            lambda group_id: self.settings, self.cluster, lambda group_id, member_id: self.fenced.append(member_id)
         )
         return ShareGroups(environment, self.wheel, self.pending, lambda group_id: group_id in self.others)
 

@@ -83,7 +83,7 @@ def test_a_member_that_leaves_is_gone_and_others_get_its_partitions() -> None:
 
     assert (left.member_id, left.member_epoch, left.assignment) == ("m2", -1, None)
     assert driver.kinds == ["14-", "13-", "10-", "11"]
-    assert driver.gone == ["m2"]
+    assert driver.fenced == []
     assert told(driver, driver.beat("m1", epoch)) in (None, {"a": [0, 1]})
     assert driver.assigned("m1") == {"a": [0, 1]}
 
@@ -181,7 +181,7 @@ def test_a_member_without_heartbeats_is_removed_after_its_session_timeout() -> N
     driver.beat("m1", epoch)
     driver.wait(600)
 
-    assert driver.gone == ["m2"]
+    assert driver.fenced == ["m2"]
     assert list(driver.group.members) == ["m1"]
     assert driver.refused("m2", 3) == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -236,6 +236,6 @@ def test_what_can_not_be_appended_changes_nothing() -> None:
 
     assert driver.refused("m", 2) == ErrorCode.NOT_COORDINATOR
     assert driver.group.epoch == 2
-    assert driver.gone == []
+    assert driver.fenced == []
     driver.failing = None
     assert driver.beat("m", 2).member_epoch == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,6 +14,7 @@ from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 from kohort.log.config import LogConfig
 
 if TYPE_CHECKING:
+    from kohort.coordinator.consumer.settings import ConsumerSettings
     from kohort.coordinator.shard import GroupSettings
     from kohort.coordinator.share.settings import ShareSettings
     from kohort.coordinator.share_state import ShareStateSettings
@@ -108,20 +109,33 @@ def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsS
     """
     from kohort.coordinator.streams.settings import StreamsSettings
 
-    values: dict[str, Any] = {"max_size": settings.int("group.streams.max.size")}
-    for field in fields(StreamsSettings):
-        name = f"streams.{field.name.replace('_', '.')}"
-        if name not in GROUP_KEYS:
-            continue
-        value = group_value(settings, configs, name)
-        values[field.name] = bounded_group_value(settings, configs, name) if isinstance(value, int) else value
+    values: dict[str, Any] = {
+        "max_size": settings.int("group.streams.max.size"),
+        **_group_values("streams", [field.name for field in fields(StreamsSettings)], settings, configs),
+    }
     if values["assignor_name"] not in settings.names("group.streams.assignors"):
         values["assignor_name"] = group_value(settings, {}, "streams.assignor.name")
     return StreamsSettings(**values)
 
 
+def consumer_settings(settings: Settings, configs: Mapping[str, str]) -> ConsumerSettings:
+    """Returns the settings of a consumer group. Values are clamped to the broker's bounds.
+
+    Args:
+        configs: the group's own configuration, validated.
+    """
+    from kohort.coordinator.consumer.settings import ConsumerSettings
+
+    return ConsumerSettings(
+        max_size=settings.int("group.consumer.max.size"),
+        assignors=tuple(settings.names("group.consumer.assignors")),
+        regex_refresh_interval_ms=settings.int("group.consumer.regex.refresh.interval.ms"),
+        **_group_values("consumer", [field.name for field in fields(ConsumerSettings)], settings, configs),
+    )
+
+
 def share_settings(settings: Settings, configs: Mapping[str, str]) -> ShareSettings:
-    """Returns a share group's settings of membership; values beyond the broker's bounds of today are clamped to them.
+    """Returns a share group's settings of membership. Values are clamped to the broker's bounds.
 
     Args:
         configs: the group's own configuration, validated.
@@ -129,13 +143,24 @@ def share_settings(settings: Settings, configs: Mapping[str, str]) -> ShareSetti
     from kohort.coordinator.share.settings import ShareSettings
 
     return ShareSettings(
-        session_timeout_ms=bounded_group_value(settings, configs, "share.session.timeout.ms"),
-        heartbeat_interval_ms=bounded_group_value(settings, configs, "share.heartbeat.interval.ms"),
         moving_heartbeat_interval_ms=settings.int("group.share.moving.heartbeat.interval.ms"),
         initialize_retry_interval_ms=settings.int("group.share.initialize.retry.interval.ms"),
         max_size=settings.int("group.share.max.size"),
         assignors=settings.names("group.share.assignors"),
+        **_group_values("share", [field.name for field in fields(ShareSettings)], settings, configs),
     )
+
+
+def _group_values(kind: str, names: Iterable[str], settings: Settings, configs: Mapping[str, str]) -> dict[str, Any]:
+    """The values of those settings that are keys of groups of a kind, by the settings' names; clamped to the bounds."""
+    values: dict[str, Any] = {}
+    for field in names:
+        name = f"{kind}.{field.replace('_', '.')}"
+        if name not in GROUP_KEYS:
+            continue
+        value = group_value(settings, configs, name)
+        values[field] = bounded_group_value(settings, configs, name) if isinstance(value, int) else value
+    return values
 
 
 def transaction_settings(settings: Settings) -> TransactionSettings:

@@ -42,6 +42,10 @@ GROUP_KEYS: Final = keys_by_name(
     (
         Key("consumer.heartbeat.interval.ms", INT, 5000,
             "Time between two heartbeats of a consumer group's members, in ms.", 1),
+        Key("consumer.assignment.interval.ms", INT, 1000,
+            "The least time between two assignments of a consumer group's partitions, in ms.", 0),
+        Key("consumer.moving.heartbeat.interval.ms", INT, 500,
+            "Time between two heartbeats of a consumer group's members while its partitions move, in ms.", 1),
         Key("consumer.session.timeout.ms", INT, 45_000,
             "Time without heartbeats after which a member of a consumer group is removed, in ms.", 1),
         Key("errors.deadletterqueue.copy.record.enable", BOOLEAN, False,
@@ -121,6 +125,14 @@ _MODERN: Final = (
     Key("group.consumer.max.size", INT, _MAX_INT, "Members of a consumer group.", 1),
     Key("group.consumer.assignors", LIST, ("uniform", "range"),
         "The server's assignors of consumer groups, the default first."),
+    Key("group.consumer.assignment.interval.ms", INT, 1000,
+        "The least time between two assignments of a consumer group's partitions, in ms.", 0),
+    Key("group.consumer.min.assignment.interval.ms", INT, 0,
+        "The shortest assignment interval of a consumer group, in ms.", 0),
+    Key("group.consumer.max.assignment.interval.ms", INT, 15_000,
+        "The longest assignment interval of a consumer group, in ms.", 0),
+    Key("group.consumer.moving.heartbeat.interval.ms", INT, 500,
+        "Time between two heartbeats of a consumer group's members while its partitions move, in ms.", 1),
     Key("group.consumer.migration.policy", STRING, "bidirectional",
         "Which way groups may go between the classic and the consumer protocol.", check=_migration_policy),
     Key("group.consumer.regex.refresh.interval.ms", INT, 600_000,
@@ -184,6 +196,10 @@ GROUP_LIMITS: Final[dict[str, tuple[str | None, str | None]]] = {
     for kind in ("consumer", "streams", "share")
     for key in ("session.timeout.ms", "heartbeat.interval.ms")
 } | {
+    "consumer.assignment.interval.ms": (
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
     "share.delivery.count.limit": ("group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"),
     "share.partition.max.record.locks": (
         "group.share.min.partition.max.record.locks",

@@ -16,7 +16,6 @@ from kohort import __version__
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.metrics.sources import MetricSources
 from kohort.coordinator.classic import CLASSIC
-from kohort.coordinator.streams.groups import STREAMS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages import API_NAMES
 
@@ -102,8 +101,9 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
         classic = shard.classic
         for state, count in classic.count_by_state().items():
             states[CLASSIC, state.value] += count
-        for streams_state, count in shard.streams.count_by_state().items():
-            states[STREAMS, streams_state.value] += count
+        for modern in (shard.consumer, shard.share, shard.streams):
+            for modern_state, count in modern.count_by_state().items():
+                states[modern.kind, modern_state.value] += count
         rebalances += classic.completed_rebalances
         for purgatory in (classic.rebalancer.heartbeats, classic.rebalancer.joins, classic.rebalancer.syncs):
             waiting[purgatory.name] += purgatory.delayed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
 from kohort.coordinator.modern.cached_results import CachedResult
@@ -74,12 +74,17 @@ class ModernGroup(ABC, Generic[M, I, R, S]):
         """The state, whose value is its name in Kafka's tools. It follows from the records; nothing sets it."""
 
     @property
-    def reconciled(self) -> bool:
-        """Whether every member has reached the target."""
+    def moving(self) -> Collection[str]:
+        """The members that haven't reached the target."""
         if self._moving is None:
             epoch = self.assignment_epoch
             self._moving = {name for name, each in self.members.items() if not each.current.is_reconciled_to(epoch)}
-        return not self._moving
+        return self._moving
+
+    @property
+    def reconciled(self) -> bool:
+        """Whether every member has reached the target."""
+        return not self.moving
 
     def bump_revision(self) -> None:
         """Something has changed: what was derived from the group is out of date."""

@@ -52,14 +52,17 @@ def reconcile(
     owned: Mapping[I, R] | None,
     free: Callable[[I, R], bool],
     rules: Rules[R],
+    *,
+    forced: bool = False,
 ) -> CurrentAssignment[I, R]:
     """The next assignment of a member, or the same object if it can't move.
 
     Args:
         owned: what the member says it has; None if it doesn't say so, or if what it says may be outdated.
         free: whether no *other* member has an item in a way that keeps this one from having it in a role.
+        forced: looks at the target even if the member has reached its epoch, as part of it has become void since.
     """
-    if current.state is MemberState.STABLE and current.epoch == target_epoch:
+    if current.state is MemberState.STABLE and current.epoch == target_epoch and not forced:
         return current
     if not rules.waits:
         return _changed(current, target_epoch, MemberState.STABLE, dict(target), {}, rules)
@@ -67,7 +70,7 @@ def reconcile(
     if current.state is MemberState.UNREVOKED:
         if _still_has(owned, current.revoking, current.assigned):
             return current
-        epoch += 1
+        epoch = min(epoch + 1, target_epoch)
 
     kept: dict[I, R] = {}
     added: dict[I, R] = {}

@@ -1,4 +1,4 @@
-"""What share groups need of the broker: its topics, their settings, and who hears of members that are gone."""
+"""What share groups need of the broker: its topics, their settings, and who hears of members that are fenced."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ShareEnvironment:
 
     Attributes:
         settings_of: returns the settings of a group, by id. Called for each heartbeat, so it should be quick.
-        member_gone: hears group and member id when a member has left or was fenced.
+        member_fenced: hears group and member id when a member was removed, as it sent no heartbeats.
     """
 
     settings_of: Callable[[str], ShareSettings] = _defaults
     cluster: Cluster = field(default_factory=NoTopics)
-    member_gone: Callable[[str, str], None] = _nobody
+    member_fenced: Callable[[str, str], None] = _nobody

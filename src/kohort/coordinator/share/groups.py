@@ -71,7 +71,7 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
         return self._heartbeats.leave(draft, request)
 
     def _remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:
-        self._heartbeats.remove_member(draft, member_id, why)
+        self._heartbeats.fence_member(draft, member_id, why)
 
     def _refused(self, error: KafkaError) -> HeartbeatResult:
         return HeartbeatResult.refused(error)

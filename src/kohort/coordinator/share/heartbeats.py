@@ -147,11 +147,18 @@ class Heartbeats:
             ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         )
 
+    def fence_member(self, draft: Draft, member_id: str, why: str) -> None:
+        """Removes a member that is silent; what it holds is given to others.
+
+        One that leaves ends its share session by itself, maybe with acknowledgements that come after its leaving.
+        """
+        draft.then(self._environment.member_fenced, draft.group_id, member_id)
+        self.remove_member(draft, member_id, why)
+
     def remove_member(self, draft: Draft, member_id: str, why: str) -> None:
         """Removes a member that leaves or is fenced. The next heartbeat of another one makes a new target."""
         log.info("member removed group=%s member=%s because=%s", draft.group_id, member_id, why)
         draft.then(self._timers.stop, draft.group_id, member_id)
-        draft.then(self._environment.member_gone, draft.group_id, member_id)
         draft.remove_member(member_id)
         draft.metadata_hash = metadata_hash(subscribed_names(draft), self._cluster)
         draft.bump(f"member {member_id} is gone: {why}")

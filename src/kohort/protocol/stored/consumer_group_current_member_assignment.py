@@ -13,6 +13,13 @@ class TopicPartitions(Struct):
 
     topic_id: UUID = uuid_("The topic's id.")
     partitions: tuple[int, ...] = array(int32, "Numbers of the partitions within this topic.")
+    assignment_epochs: tuple[int, ...] | None = array(
+        int32,
+        "Member epoch in which each partition came, to fence commits; empty before Kafka 4.3.",
+        nullable=True,
+        default=(),
+        tag=0,
+    )
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Data, key=8, versions="0"):

@@ -1,0 +1,97 @@
+"""A consumer group as it will be when the records of the current step are in the log."""
+
+from __future__ import annotations
+
+from kohort.coordinator.consumer import records
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.member import ConsumerMetadata
+from kohort.coordinator.consumer.settings import ConsumerSettings
+from kohort.coordinator.consumer.soft_state import SoftState
+from kohort.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
+from kohort.coordinator.modern.draft import ModernDraft
+from kohort.coordinator.modern.partitions import Role
+from kohort.coordinator.step import Record
+from kohort.protocol.topic_partition import TopicIdPartition
+
+
+class Draft(ModernDraft[ConsumerMetadata, TopicIdPartition, Role, SoftState]):
+    """A group with changes that aren't made yet.
+
+    Attributes:
+        now: in ms since 1970.
+        metadata_hash, assigned_at: the group's, changed.
+    """
+
+    def __init__(self, group: ConsumerGroup, settings: ConsumerSettings, now: int) -> None:
+        super().__init__(group, records, ConsumerMetadata())
+        self.group = group
+        self.settings = settings
+        self.now = now
+        self.metadata_hash = group.metadata_hash
+        self.assigned_at = group.assigned_at
+        self._regexes = group.regexes
+        self._subscriptions: Subscriptions | None = None
+
+    # What it will be --------------------------------------------------------------------------------------------
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """What members subscribe to; not to be changed."""
+        return self.group.subscriptions if self._subscriptions is None else self._subscriptions
+
+    def regex(self, regex: str) -> ResolvedRegex | None:
+        """A regular expression with its topics; None if it isn't resolved."""
+        return self._regexes.get(regex)
+
+    def has_unresolved(self) -> bool:
+        """Whether a member subscribes with a regular expression that isn't resolved."""
+        return any(regex not in self._regexes for regex in self.subscriptions.regexes)
+
+    def topic_names(self) -> set[str]:
+        """The names of all topics that members subscribe to."""
+        return self.subscriptions.names(self._regexes)
+
+    def topic_names_of(self, metadata: ConsumerMetadata) -> set[str]:
+        """The names of the topics that a member subscribes to."""
+        resolved = None if not metadata.regex else self._regexes.get(metadata.regex)
+        return {*metadata.topics, *(() if resolved is None else resolved.topics)}
+
+    # Changes ----------------------------------------------------------------------------------------------------
+
+    def group_record(self) -> Record:
+        return records.group_record(self.group_id, self.epoch, self.metadata_hash)
+
+    def bump(self, why: str) -> None:
+        super().bump(why)
+        if self.group.has_topics_record:
+            self.records.append(records.topics_tombstone(self.group_id))
+
+    def put_member(self, member_id: str, metadata: ConsumerMetadata) -> None:
+        self._subscribe(member_id, metadata)
+        super().put_member(member_id, metadata)
+
+    def remove_member(self, member_id: str) -> None:
+        self._subscribe(member_id, None)
+        super().remove_member(member_id)
+
+    def _subscribe(self, member_id: str, metadata: ConsumerMetadata | None) -> None:
+        before = self._metadata.get(member_id)
+        if before is None and member_id not in self._removed and member_id in self.group.members:
+            before = self.group.members[member_id].metadata
+        if self._subscriptions is None:
+            self._subscriptions = self.group.subscriptions.copy()
+        self._subscriptions.change(before, metadata)
+
+    def put_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        """Sets the topics of a regular expression; None removes it."""
+        self._regexes = {name: each for name, each in self._regexes.items() if name != regex}
+        if resolved is None:
+            self.records.append(records.regex_tombstone(self.group_id, regex))
+        else:
+            self._regexes[regex] = resolved
+            self.records.append(records.regex_record(self.group_id, regex, resolved))
+
+    def put_assignment_epoch(self) -> None:
+        self.assignment_epoch = self.epoch
+        self.assigned_at = self.now
+        self.records.append(records.assignment_epoch_record(self.group_id, self.epoch, self.now))

@@ -1,0 +1,50 @@
+"""Responses to heartbeats."""
+
+from __future__ import annotations
+
+from kohort.coordinator.consumer.draft import Draft
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
+from kohort.coordinator.modern.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from kohort.coordinator.modern.partitions import Role, by_topic
+from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse, TopicPartitions
+from kohort.protocol.topic_partition import TopicIdPartition
+
+
+def moves(draft: Draft) -> bool:
+    """Whether partitions move in the group, or are about to; static members that are away don't count."""
+    if draft.records or draft.epoch != draft.assignment_epoch or draft.has_unresolved():
+        return True
+    members = draft.group.members
+    return any(members[name].current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH for name in draft.group.moving)
+
+
+def heartbeat_response(
+    draft: Draft,
+    member_id: str,
+    current: CurrentAssignment[TopicIdPartition, Role],
+    *,
+    tells_assignment: bool,
+    moving: bool,
+) -> ConsumerGroupHeartbeatResponse:
+    """Returns the response to a member.
+
+    Args:
+        tells_assignment: whether the member gets its assignment; otherwise it is as before.
+        moving: whether its next heartbeat is to come soon.
+    """
+    settings = draft.settings
+    interval = settings.heartbeat_interval_ms
+    assignment = None
+    if tells_assignment:
+        assignment = ConsumerGroupHeartbeatResponse.Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic_id, partitions=numbers)
+                for topic_id, numbers in by_topic(current.assigned).items()
+            ]
+        )
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=current.epoch,
+        heartbeat_interval_ms=min(interval, settings.moving_heartbeat_interval_ms) if moving else interval,
+        assignment=assignment,
+    )
