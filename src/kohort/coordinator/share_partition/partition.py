@@ -205,8 +205,9 @@ class SharePartition:
             acquisition.remove(aborted)
         for first, last, delivery_count in acquisition.dead_letters:
             self._new_dead_letters.append(DeadLetter(first, last, Cause.EXHAUSTED, delivery_count))
-        if self._window.unwritten:
-            self._window.advance()
+        window = self._window
+        if window.unwritten or (window.batches and window.batches.first.first > window.start_offset):
+            window.advance()
         return acquisition.acquired
 
     def acknowledge(self, member_id: str, batches: Sequence[AckBatch], now: float) -> Change:
