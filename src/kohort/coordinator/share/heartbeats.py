@@ -63,8 +63,7 @@ class Heartbeats:
             draft.put_member(member_id, merged)
         names = subscribed_names(draft)
         self._bump_if_needed(draft, names, subscribes=merged.topics != metadata.topics)
-        if draft.assignment_epoch < draft.epoch:
-            update_target(draft, self._cluster)
+        update_target(draft, names, self._cluster)
         current = self._reconcile(draft, member_id, before, merged)
         initialization = self._initialize(draft, names, now)
         draft.then(
@@ -185,9 +184,13 @@ def _identify(draft: Draft, request: ShareGroupHeartbeatRequest) -> CurrentAssig
 def _interval_ms(draft: Draft, member_id: str, current: CurrentAssignment[TopicIdPartition, Role]) -> int:
     """The time to the next heartbeat: short while partitions are initialized, or members haven't their target yet."""
     settings, epoch = draft.settings, draft.assignment_epoch
-    moving = bool(draft.states.initializing) or any(
-        not (current if each == member_id else held).is_reconciled_to(epoch)
-        for each, (_, held) in draft.members().items()
+    moving = (
+        draft.assignment_epoch < draft.epoch
+        or bool(draft.states.initializing)
+        or any(
+            not (current if each == member_id else held).is_reconciled_to(epoch)
+            for each, (_, held) in draft.members().items()
+        )
     )
     interval = settings.heartbeat_interval_ms
     return min(interval, settings.moving_heartbeat_interval_ms) if moving else interval
