@@ -65,6 +65,7 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
     def _join_or_stay(
         self, draft: Draft, request: ShareGroupHeartbeatRequest, client: Client, now: int
     ) -> HeartbeatResult:
+        draft.now = now
         return self._heartbeats.heartbeat(draft, request, client, now)
 
     def _leave(self, draft: Draft, request: ShareGroupHeartbeatRequest, now: int) -> HeartbeatResult:
