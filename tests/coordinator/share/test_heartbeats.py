@@ -266,3 +266,24 @@ def test_a_topic_that_appears_within_the_interval_takes_one_epoch() -> None:
     assigned = driver.beat("m", epoch)
 
     assert (assigned.member_epoch, told(driver, assigned)) == (epoch + 1, {"later": [0]})
+
+
+def test_partitions_of_topics_that_are_gone_go_without_a_new_target() -> None:
+    driver = Driver({"a": 1, "b": 1}, ShareSettings(assignment_interval_ms=1_000))
+    epoch = driver.settle("m", "a", "b")
+    driver.delete_topic("a")
+
+    without = driver.beat("m", epoch)
+
+    assert (without.member_epoch, told(driver, without)) == (epoch, {"b": [0]})
+    driver.wait(1_000)
+    assert driver.beat("m", epoch).member_epoch == epoch + 1
+
+
+def test_partitions_that_a_member_does_not_subscribe_to_any_longer_go_without_a_new_target() -> None:
+    driver = Driver({"a": 1, "b": 1}, ShareSettings(assignment_interval_ms=1_000))
+    epoch = driver.settle("m", "a", "b")
+
+    without = driver.beat("m", epoch, "b")
+
+    assert (without.member_epoch, told(driver, without)) == (epoch, {"b": [0]})

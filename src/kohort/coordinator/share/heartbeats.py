@@ -106,6 +106,8 @@ class Heartbeats:
         topic_ids = {self._cluster.topic_id(name) for name in metadata.topics}
         wanted = {place: role for place, role in draft.target(member_id).items() if place.topic_id in topic_ids}
         current = reconcile(before, wanted, draft.assignment_epoch, None, lambda place, role: True, RULES)
+        if current is before and before.assigned != wanted:  # other topics before a new target: what it has is less
+            current = replace(before, assigned=wanted)
         if current is not before:
             draft.put_current(member_id, current)
             log.info(
