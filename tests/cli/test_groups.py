@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pytest
 from kohort.cli.client.group_report import short_names
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
-from kohort.client.types import TopicPartition
+from kohort.client.share_consumer import ShareConsumer
+from kohort.client.types import ShareRecord, TopicPartition
 from tests.cli.administering import Cluster, cluster, rows
 from tests.client.administration.members import join_classic, join_streams, write_at
 
@@ -247,3 +249,34 @@ def test_a_share_group_is_read_looked_at_reset_and_deleted(at: Cluster, tmp_path
     at.ok("groups", "delete-offsets", "workers", "--topic", "t", "--yes")
     at.ok("groups", "delete", "workers", "--yes")
     assert "workers" not in at.ok("groups", "list")
+
+
+def test_what_a_share_group_has_in_flight(at: Cluster) -> None:
+    """Which records, how often they were handed out, to whom, and until when they're locked."""
+    at.ok("configs", "alter", "group", "busy", "--set", "share.auto.offset.reset=earliest")
+
+    async def whole() -> None:
+        async with ShareConsumer(at.servers, group_id="busy", share_acknowledgement_mode="explicit") as consumer:
+            consumer.subscribe("t")
+            one, two, three = await take(consumer, 3)
+            consumer.acknowledge(two)
+            await consumer.commit()
+            (report,) = await asyncio.to_thread(at.json, "groups", "offsets", "busy")
+            (offsets,) = [each for each in report["offsets"] if each["partition"] == 0]
+            held = [each for each in offsets["in_flight"] if each["state"] == "acquired"]
+            assert [(each["first_offset"], each["last_offset"]) for each in held] == [(0, 0), (2, 2)]
+            assert {(each["member_id"], each["delivery_count"]) for each in held} == {(consumer.member_id, 1)}
+            assert all(each["locked_until_ms"] / 1000 > time.time() for each in held)
+            shown = await asyncio.to_thread(at.ok, "groups", "describe", "busy")
+            (row,) = [row for row in rows(shown) if row[:4] == ["t", "0", "2", "acquired"]]
+            assert row[5].rstrip("…") in consumer.member_id and row[6].endswith("UTC")
+            consumer.acknowledge([one, three])
+
+    asyncio.run(whole())
+
+
+async def take(consumer: ShareConsumer, count: int) -> list[ShareRecord]:
+    found: list[ShareRecord] = []
+    while len(found) < count:
+        found += await consumer.poll(timeout_ms=1000)
+    return found

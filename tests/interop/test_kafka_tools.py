@@ -266,3 +266,16 @@ def test_offsets_committed_by_a_tool_are_where_a_consumer_starts(
         assert committed.offset == 7
     finally:
         consumer.close()
+
+
+def test_features_are_switched_off_and_on(run_tool: RunTool, tools: Tools, server: Server) -> None:
+    command = PACKAGE + "FeatureCommand"
+    assert "group.version was downgraded to 0." in run_tool(command, "downgrade", "--feature", "group.version=0").out
+    assert "Feature: group.version\tSupportedMinVersion: 0\tSupportedMaxVersion: 1\tFinalizedVersionLevel: 0" in (
+        run_tool(command, "describe").out
+    )
+    refused = tools.run(command, "--bootstrap-server", server.bootstrap, "upgrade", "--feature", "group.version=9")
+    assert refused.code != 0
+    assert "its levels are 0 to 1" in refused.out + refused.err
+    assert "can be upgraded to 1" in run_tool(command, "upgrade", "--feature", "group.version=1", "--dry-run").out
+    assert "group.version was upgraded to 1." in run_tool(command, "upgrade", "--feature", "group.version=1").out

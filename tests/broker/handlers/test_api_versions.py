@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from kohort.broker.broker import Broker
 from kohort.broker.features import FeatureUpdate, UpgradeType
 from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
@@ -91,3 +92,27 @@ def test_api_versions_from_the_future_are_answered_in_v0(with_server: Run) -> No
 def test_a_client_that_does_not_say_who_it_is(name: str, ask: Ask) -> None:
     response = ask(ApiVersionsRequest(client_software_name=name, client_software_version="1"))
     assert (response.error_code, response.api_keys) == (ErrorCode.INVALID_REQUEST, [])
+
+
+@pytest.mark.parametrize(
+    ("cluster", "node", "version", "code"),
+    [
+        (None, -1, 5, ErrorCode.NONE),
+        (None, 7, 5, ErrorCode.NONE),
+        ("ours", 1, 5, ErrorCode.NONE),
+        ("ours", 2, 5, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("ours", -1, 5, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("theirs", 1, 5, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("theirs", 1, 4, ErrorCode.NONE),
+    ],
+)
+def test_a_client_that_means_another_node_starts_anew(
+    cluster: str | None, node: int, version: int, code: ErrorCode, ask: Ask, broker: Broker
+) -> None:
+    request = ApiVersionsRequest(
+        client_software_name="c",
+        client_software_version="1",
+        cluster_id=broker.cluster_id if cluster == "ours" else cluster,
+        node_id=node,
+    )
+    assert ask(request, version).error_code == code

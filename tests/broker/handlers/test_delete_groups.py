@@ -36,3 +36,16 @@ def test_who_may_not_delete_the_group(ask: Ask, deny: Deny) -> None:
         ("g", ErrorCode.GROUP_AUTHORIZATION_FAILED),
         ("other", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
+
+
+def test_why_a_group_was_kept(ask: Ask, deny: Deny) -> None:
+    stable_member(ask)
+    deny(Operation.DELETE, ResourceType.GROUP, "other")
+    results = ask(DeleteGroupsRequest(groups_names=("g", "absent", "other")), 3).results
+    assert [result.error_message for result in results] == [
+        "The group has members.",
+        "There is no such group.",
+        "The client may not delete the group.",
+    ]
+    (old,) = ask(DeleteGroupsRequest(groups_names=("g",)), 2).results
+    assert old.error_message is None

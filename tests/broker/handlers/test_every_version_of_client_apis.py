@@ -254,7 +254,10 @@ def txn_offset_commit(group_id: str, *topics: str) -> Make:
             group_id=group_id,
             producer_id=5,
             producer_epoch=0,
-            topics=[asked(name=which, partitions=parts) for which in topics],
+            topics=[
+                asked(name=which, topic_id=topic_id if which == "there" else UUID(int=9), partitions=parts)
+                for which in topics
+            ],
         )
 
     return make

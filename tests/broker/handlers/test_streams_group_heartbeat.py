@@ -132,7 +132,7 @@ def test_a_member_gets_all_tasks(with_crowd: Run) -> None:
 
 def test_a_request_that_makes_no_sense_is_told_why(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
-        response = await (await crowd.member(stateless("words"))).join(process_id=None)
+        response = await (await crowd.member(stateless("words"))).join(process_id="")
 
         assert response.error_code == ErrorCode.INVALID_REQUEST
         assert "ProcessId" in (response.error_message or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -91,3 +92,49 @@ def test_old_clients_do_not_know_that_a_coordinator_is_loading(
     for entry in broker.groups._entries:
         entry.state = ShardState.LOADING
     assert commit(ask, producer, ("there", 0), version=version) == {("there", 0): code}
+
+
+def test_topics_by_id(ask: Ask, broker: Broker, deny: Deny) -> None:
+    there, hidden = broker.topics.create("there", 1), broker.topics.create("hidden", 1)
+    deny(Operation.READ, ResourceType.TOPIC, "hidden")
+    wanted, absent = TxnOffsetCommitRequest.Topic, UUID(int=9)
+    producer = init(ask)
+    request = TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id="g",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=[
+            wanted(topic_id=topic_id, partitions=[wanted.Partition(partition_index=0, committed_offset=7)])
+            for topic_id in (there.id, hidden.id, absent)
+        ],
+    )
+    assert {(topic.topic_id, topic.partitions[0].error_code) for topic in ask(request, 6).topics} == {
+        (there.id, ErrorCode.NONE),
+        (hidden.id, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (absent, ErrorCode.UNKNOWN_TOPIC_ID),
+    }
+    end(ask, producer)
+    assert committed(ask) == 7
+
+
+@pytest.mark.parametrize(("version", "code"), [(5, ErrorCode.ILLEGAL_GENERATION), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_a_member_of_a_group_that_is_gone(version: int, code: ErrorCode, ask: Ask, broker: Broker) -> None:
+    topic = broker.topics.create("there", 1)
+    producer = init(ask)
+    wanted = TxnOffsetCommitRequest.Topic
+    request = TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id="g",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        generation_id_or_member_epoch=3,
+        member_id="m",
+        topics=[
+            wanted(
+                name="there", topic_id=topic.id, partitions=[wanted.Partition(partition_index=0, committed_offset=7)]
+            )
+        ],
+    )
+    (answered,) = ask(request, version).topics
+    assert [each.error_code for each in answered.partitions] == [code]

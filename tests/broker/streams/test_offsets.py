@@ -92,13 +92,23 @@ def test_versions_that_know_no_member_epochs(with_crowd: Run) -> None:
     with_crowd(test)
 
 
-@pytest.mark.parametrize(("ahead", "code"), [(0, ErrorCode.NONE), (1, ErrorCode.ILLEGAL_GENERATION)])
-def test_a_member_commits_in_a_transaction(with_crowd: Run, ahead: int, code: ErrorCode) -> None:
+@pytest.mark.parametrize(
+    ("ahead", "version", "code"),
+    [
+        (0, 5, ErrorCode.NONE),
+        (1, 5, ErrorCode.ILLEGAL_GENERATION),
+        (0, 6, ErrorCode.NONE),
+        (1, 6, ErrorCode.STALE_MEMBER_EPOCH),
+    ],
+)
+def test_a_member_commits_in_a_transaction(with_crowd: Run, ahead: int, version: int, code: ErrorCode) -> None:
     async def test(crowd: Crowd) -> None:
         member = await member_of(crowd)
         crowd.server.broker.transactions.start()
         made = await member.client.call(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=10_000))
         part = TxnOffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=7)
+        words = crowd.topics.get("words")
+        assert words is not None
 
         response = await member.client.call(
             TxnOffsetCommitRequest(
@@ -106,10 +116,11 @@ def test_a_member_commits_in_a_transaction(with_crowd: Run, ahead: int, code: Er
                 group_id="app",
                 producer_id=made.producer_id,
                 producer_epoch=made.producer_epoch,
-                generation_id=member.epoch + ahead,
+                generation_id_or_member_epoch=member.epoch + ahead,
                 member_id=member.member_id,
-                topics=[TxnOffsetCommitRequest.Topic(name="words", partitions=[part])],
-            )
+                topics=[TxnOffsetCommitRequest.Topic(name="words", topic_id=words.id, partitions=[part])],
+            ),
+            version,
         )
 
         assert response.topics[0].partitions[0].error_code == code

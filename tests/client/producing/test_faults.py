@@ -301,7 +301,11 @@ def test_transactions_as_before_version_2() -> None:
             assert names.count("AddPartitionsToTxn") == 3 and names.count("EndTxn") == 1
             (commit,) = server.requests(TxnOffsetCommitRequest)
             assert isinstance(commit, TxnOffsetCommitRequest)
-            assert (commit.generation_id, commit.member_id, commit.group_instance_id) == (3, "member", "instance")
+            assert (commit.generation_id_or_member_epoch, commit.member_id, commit.group_instance_id) == (
+                3,
+                "member",
+                "instance",
+            )
 
     run(body())
 

@@ -15,10 +15,16 @@ def rules(driver: Driver) -> ClassicOffsetRules:
 
 
 def validate(
-    driver: Driver, member: str, generation: int, instance: str | None = None, *, transactional: bool = False
+    driver: Driver,
+    member: str,
+    generation: int,
+    instance: str | None = None,
+    *,
+    transactional: bool = False,
+    version: int = 9,
 ) -> ErrorCode:
     return rules(driver).validate_commit(
-        "group", member, generation, instance, (), transactional=transactional, version=9, now=driver.now
+        "group", member, generation, instance, (), transactional=transactional, version=version, now=driver.now
     )
 
 
@@ -65,7 +71,8 @@ def test_a_commit_of_a_generation_to_nowhere_is_refused_in_the_words_of_its_vers
     driver = Driver()
     assert driver.commit("member", 1, version=9) is ErrorCode.GROUP_ID_NOT_FOUND
     assert driver.commit("member", 1, version=8) is ErrorCode.ILLEGAL_GENERATION
-    assert validate(driver, "member", 1, transactional=True) is ErrorCode.ILLEGAL_GENERATION
+    for version, code in ((5, ErrorCode.ILLEGAL_GENERATION), (6, ErrorCode.GROUP_ID_NOT_FOUND)):
+        assert validate(driver, "member", 1, transactional=True, version=version) is code
 
 
 def test_an_empty_group_takes_commits_without_a_generation_only() -> None:

@@ -168,7 +168,7 @@ class Driver:
         self.perform(step)
         (self.result,) = results
         response = self.result.response
-        response.encode(0)
+        response.encode(client.version)
         return response
 
     def create_missing(self) -> None:

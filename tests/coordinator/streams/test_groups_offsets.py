@@ -45,7 +45,7 @@ def txn_commit(driver: Driver, member: str, epoch: int) -> ErrorCode:
         group_id=GROUP,
         producer_id=1,
         producer_epoch=0,
-        generation_id=epoch,
+        generation_id_or_member_epoch=epoch,
         member_id=member,
         group_instance_id=None,
         topics=[

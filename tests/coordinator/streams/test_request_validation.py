@@ -97,7 +97,6 @@ def test_more_tasks_than_any_broker_has(request_: StreamsGroupHeartbeatRequest) 
         (joining(instance_id=""), "InstanceId"),
         (joining(rack_id=" "), "RackId"),
         (joining(process_id=""), "ProcessId"),
-        (joining(process_id=None), "ProcessId"),
         (joining(rebalance_timeout_ms=-1), "RebalanceTimeoutMs"),
         (joining(rebalance_timeout_ms=0), "RebalanceTimeoutMs"),
         (joining(rebalance_timeout_ms=-5), "RebalanceTimeoutMs"),
@@ -214,3 +213,7 @@ def test_a_topology_epoch_is_not_negative() -> None:
     with pytest.raises(KafkaError) as caught:
         check_topology(Topology(epoch=-1))
     assert caught.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH
+
+
+def test_a_member_may_join_without_a_process_id() -> None:
+    check_heartbeat(joining(process_id=None))

@@ -36,6 +36,11 @@ GROUPS = [
     ),
     pytest.param("kohort", Case([KOHORT, KAFKA_PYTHON, KOHORT], "sticky", tell=False), id="kohort-sticky"),
     pytest.param("kohort", Case([KOHORT, LIBRDKAFKA, KOHORT], "cooperative-sticky"), id="kohort-cooperative"),
+    pytest.param("kohort", Case([KOHORT, LIBRDKAFKA, KOHORT], protocol="consumer"), id="kohort-consumer"),
+    pytest.param("kohort", Case([LIBRDKAFKA] * 3, protocol="consumer"), id="kohort-consumer-librdkafka"),
+    pytest.param(
+        "kohort", Case([KOHORT, KOHORT, LIBRDKAFKA], protocol="consumer", static=True), id="kohort-consumer-static"
+    ),
     pytest.param("kafka", Case([LIBRDKAFKA, KOHORT, KOHORT], "cooperative-sticky"), id="kafka-cooperative"),
     pytest.param("kafka", Case([KOHORT, LIBRDKAFKA, KOHORT], protocol="consumer"), id="kafka-consumer"),
     pytest.param(

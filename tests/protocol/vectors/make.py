@@ -35,6 +35,16 @@ UNKNOWN_TO_KAFKA = {
     ("BrokerHeartbeatResponse", 2),
     ("StreamsGroupHeartbeatRequest", 1),
     ("StreamsGroupHeartbeatResponse", 1),
+    ("ApiVersionsRequest", 5),
+    ("ApiVersionsResponse", 5),
+    ("DeleteGroupsRequest", 3),
+    ("DeleteGroupsResponse", 3),
+    ("StreamsGroupDescribeRequest", 1),
+    ("StreamsGroupDescribeResponse", 1),
+    ("StreamsGroupTopologyDescriptionUpdateRequest", 0),
+    ("StreamsGroupTopologyDescriptionUpdateResponse", 0),
+    ("TxnOffsetCommitRequest", 6),
+    ("TxnOffsetCommitResponse", 6),
     ("ControlRecordTypeSchema", 0),
 }
 

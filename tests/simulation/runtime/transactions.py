@@ -129,7 +129,7 @@ class Transactions:
             group_id=GROUP,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
-            generation_id=epoch,
+            generation_id_or_member_epoch=epoch,
             member_id=member_id,
             topics=[
                 topic(

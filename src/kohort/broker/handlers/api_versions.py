@@ -12,12 +12,15 @@ from kohort.broker.handlers import Served, served_apis
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-SERVED: Final = Served(ApiVersionsRequest, versions=(0, 4))
+SERVED: Final = Served(ApiVersionsRequest, versions=(0, 5))
 
 NAMED: Final = 3
 """First version in which clients say what software they are (KIP-511)."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+ADDRESSED: Final = 5
+"""First version in which clients say what cluster and node they mean to reach (KIP-1242)."""
 
 FROM_ZERO: Final = 4
 """First version whose clients can read a minimum level of 0 (KAFKA-17492)."""
@@ -38,6 +41,8 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    if context.version >= ADDRESSED and _is_astray(request, context):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=[])
     features = context.broker.features
     context.session.software_name = request.client_software_name
     context.session.software_version = request.client_software_version
@@ -53,3 +58,10 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
             for name, level in features.finalized().items()
         ],
     )
+
+
+def _is_astray(request: ApiVersionsRequest, context: Context) -> bool:
+    """Whether the client means another cluster or node: what it knows of the cluster is out of date."""
+    if request.cluster_id is None:
+        return False
+    return request.cluster_id != context.broker.cluster_id or request.node_id != context.broker.node_id

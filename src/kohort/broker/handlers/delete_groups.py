@@ -11,9 +11,15 @@ from kohort.broker.reply import Reply, when_replied
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
-SERVED: Final = Served(DeleteGroupsRequest, versions=(0, 2))
+SERVED: Final = Served(DeleteGroupsRequest, versions=(0, 3))
 
 _Result = DeleteGroupsResponse.Result
+
+_REASONS: Final = {
+    ErrorCode.GROUP_ID_NOT_FOUND: "There is no such group.",
+    ErrorCode.NON_EMPTY_GROUP: "The group has members.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "The client may not delete the group.",
+}
 
 
 def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse | Reply[DeleteGroupsResponse]:
@@ -24,6 +30,7 @@ def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsRespon
 
     def receive(outcomes: list[_Result]) -> None:
         for outcome in outcomes:
+            outcome.error_message = outcome.error_message or _REASONS.get(ErrorCode(outcome.error_code))
             results[outcome.group_id] = outcome
         if len(results) == len(names):
             reply(DeleteGroupsResponse(results=[results[name] for name in names]))

@@ -10,7 +10,7 @@ from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
-SERVED: Final = Served(StreamsGroupDescribeRequest, versions=(0, 0))
+SERVED: Final = Served(StreamsGroupDescribeRequest, versions=(0, 1))
 
 _Group = StreamsGroupDescribeResponse.Group
 
@@ -30,7 +30,9 @@ def _describe(group_id: str, request: StreamsGroupDescribeRequest, context: Cont
     if not group_id:
         return _failed(group_id, ErrorCode.INVALID_GROUP_ID)
     try:
-        described = groups.entry(group_id).shard.streams.describe(group_id)
+        described = groups.entry(group_id).shard.streams.describe(
+            group_id, with_description=request.include_topology_description
+        )
     except KafkaError as error:
         return _failed(group_id, error.code, error.detail)
     if not _topics_allowed(described, context):

@@ -14,7 +14,7 @@ from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_err
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-SERVED: Final = Served(TxnOffsetCommitRequest, versions=(0, 5))
+SERVED: Final = Served(TxnOffsetCommitRequest, versions=(0, 6))
 
 _Topic = TxnOffsetCommitResponse.Topic
 
@@ -24,6 +24,8 @@ ABORTABLE: Final = 4
 """First version with TRANSACTION_ABORTABLE."""
 IMPLICIT_ADD: Final = 5
 """First version in which the commit adds the offsets to the transaction (KIP-890)."""
+BY_ID: Final = 6
+"""First version that identifies topics by id (KIP-1319)."""
 
 
 def handle(
@@ -90,19 +92,26 @@ def _sort(request: TxnOffsetCommitRequest, context: Context) -> tuple[TxnOffsetC
     accepted: list[TxnOffsetCommitRequest.Topic] = []
     refused: list[_Topic] = []
     for topic in request.topics:
-        known, unknown, error = sort_partitions(context, topic.name, topic.partitions)
+        name, topic_id, unknown_topic = topic.name, topic.topic_id, False
+        if context.version >= BY_ID:
+            found = context.broker.topics.by_id(topic_id)
+            unknown_topic = found is None
+            name = "" if found is None else found.name
+        known, unknown, error = sort_partitions(context, name, topic.partitions)
+        if unknown_topic:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
         if known:
-            accepted.append(TxnOffsetCommitRequest.Topic(name=topic.name, partitions=known))
+            accepted.append(TxnOffsetCommitRequest.Topic(name=name, topic_id=topic_id, partitions=known))
         if unknown:
             errors = [_Topic.Partition(partition_index=one.partition_index, error_code=error) for one in unknown]
-            refused.append(_Topic(name=topic.name, partitions=errors))
+            refused.append(_Topic(name=name, topic_id=topic_id, partitions=errors))
     return (
         TxnOffsetCommitRequest(
             transactional_id=request.transactional_id,
             group_id=request.group_id,
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
-            generation_id=request.generation_id,
+            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
             topics=accepted,

@@ -46,6 +46,9 @@ _CONCURRENT_TRANSACTIONS_PAUSE_S: Final = 0.02
 
 _NO_TIMEOUT: Final = 2**31 - 1
 _TRANSACTION_V2: Final = 2
+_BEFORE_TRANSACTION_V2: Final = 4
+_BY_NAME: Final = 5
+"""The last versions of TxnOffsetCommit before it adds offsets to the transaction itself, and before topics have ids."""
 _NO_IDENTITY: Final = Identity(-1, -1)
 
 
@@ -179,12 +182,12 @@ class TransactionClient:
             group_id=group.group_id,
             producer_id=manager.identity.producer_id,
             producer_epoch=manager.identity.epoch,
-            generation_id=group.generation,
+            generation_id_or_member_epoch=group.generation,
             member_id=group.member_id,
             group_instance_id=group.group_instance_id,
             topics=[TxnOffsetCommitRequest.Topic(name=name, partitions=each) for name, each in topics.items()],
         )
-        most = None if manager.transaction_v2 else 4
+        most = _BY_NAME if manager.transaction_v2 else _BEFORE_TRANSACTION_V2
         await self._ask(
             _CoordinatorRequest(Operation.COMMIT_OFFSETS, request, CoordinatorKind.GROUP, group.group_id, most),
             TxnOffsetCommitResponse,

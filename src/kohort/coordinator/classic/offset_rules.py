@@ -13,6 +13,7 @@ from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
 _GROUP_ID_NOT_FOUND: Final = 9  # first version of OffsetCommit with this error
+_GROUP_ID_NOT_FOUND_IN_TRANSACTION: Final = 6  # the same of TxnOffsetCommit (KIP-1319)
 
 
 class ClassicOffsetRules:
@@ -38,8 +39,8 @@ class ClassicOffsetRules:
         if group is None:
             if generation < 0:
                 return ErrorCode.NONE
-            known = not transactional and version >= _GROUP_ID_NOT_FOUND
-            return ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
+            first = _GROUP_ID_NOT_FOUND_IN_TRANSACTION if transactional else _GROUP_ID_NOT_FOUND
+            return ErrorCode.GROUP_ID_NOT_FOUND if version >= first else ErrorCode.ILLEGAL_GENERATION
         if generation < 0 and group.state is GroupState.EMPTY:
             return ErrorCode.NONE
         if generation >= 0 or member_id or instance_id is not None:

@@ -36,6 +36,7 @@ from kohort.protocol.stored.offset_commit import (
 )
 
 _LATEST: Final = 2**63 - 1  # the last moment that a record can hold
+_STALE_MEMBER_EPOCH: Final = 6  # first version of TxnOffsetCommit with this error (KIP-1319)
 _FetchedTopic: TypeAlias = OffsetFetchResponse.Group.Topic
 _Fetched: TypeAlias = OffsetFetchResponse.Group.Topic.Partition
 
@@ -110,7 +111,7 @@ class Offsets:
         error = self._groups.offset_rules(request.group_id).validate_commit(
             request.group_id,
             request.member_id,
-            request.generation_id,
+            request.generation_id_or_member_epoch,
             request.group_instance_id,
             _partitions(request),
             transactional=True,
@@ -118,8 +119,8 @@ class Offsets:
             now=now,
         )
         if error:
-            if error is ErrorCode.STALE_MEMBER_EPOCH:
-                error = ErrorCode.ILLEGAL_GENERATION  # the API has no error for a member epoch
+            if error is ErrorCode.STALE_MEMBER_EPOCH and client.version < _STALE_MEMBER_EPOCH:
+                error = ErrorCode.ILLEGAL_GENERATION
             return Step(answers=[Answer(reply, txn_commit_refused(request, error))])
         return Step(
             self._records(request, now),
@@ -134,7 +135,6 @@ class Offsets:
         """The records of the offsets in a request, without those whose metadata is too large."""
         records: list[Record] = []
         for topic in request.topics:
-            topic_id = topic.topic_id if isinstance(topic, OffsetCommitRequest.Topic) else NO_UUID
             for partition in topic.partitions:
                 metadata = partition.committed_metadata or ""
                 if not self._check_metadata(metadata):
@@ -144,7 +144,7 @@ class Offsets:
                         metadata,
                         now,
                         expires_at,
-                        topic_id,
+                        topic.topic_id,
                     )
                     records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset))
         return records

@@ -34,6 +34,7 @@ def txn_commit_response(request: TxnOffsetCommitRequest, check: Callable[[str], 
         topics=[
             TxnOffsetCommitResponse.Topic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponse.Topic.Partition(
                         partition_index=each.partition_index, error_code=check(each.committed_metadata or "")

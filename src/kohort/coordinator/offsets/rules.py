@@ -41,8 +41,8 @@ class OffsetRules(Protocol):
     ) -> ErrorCode:
         """Whether offsets may be committed; if so, the commit counts as the member's heartbeat.
 
-        An unknown group accepts a negative generation (its offsets will make it a simple group) and refuses others:
-        with GROUP_ID_NOT_FOUND from version 9 of OffsetCommit on, else, and in transactions, with ILLEGAL_GENERATION.
+        An unknown group accepts a negative generation (its offsets will make it a simple group) and refuses others,
+        with GROUP_ID_NOT_FOUND from version 9 of OffsetCommit and 6 of TxnOffsetCommit on, else ILLEGAL_GENERATION.
         `partitions` are topics and partition numbers. `version` is the version of OffsetCommit, or of TxnOffsetCommit
         for a transactional commit, which is accepted in any state of a rebalance.
         """

@@ -9,6 +9,7 @@ from kohort.coordinator.modern.group import Member
 from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology, configure
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
+from kohort.coordinator.streams.topology_description import DescriptionStatus
 from kohort.protocol.messages.streams_group_describe import (
     Assignment,
     Endpoint,
@@ -17,6 +18,7 @@ from kohort.protocol.messages.streams_group_describe import (
     TaskIds,
     TaskOffset,
 )
+from kohort.protocol.messages.streams_group_topology_description_update import TopologyDescription
 from kohort.streams.task_offsets import task_offsets
 from kohort.streams.tasks import Role, TaskId, task_ids
 from kohort.streams.topology import Subtopology
@@ -26,7 +28,14 @@ _Group = StreamsGroupDescribeResponse.Group
 _Topology = StreamsGroupDescribeResponse.Group.Topology
 
 
-def describe(group: StreamsGroup, cluster: Cluster) -> _Group:
+def describe(group: StreamsGroup, cluster: Cluster, assignor_name: str, *, with_description: bool) -> _Group:
+    """Describes a group.
+
+    Args:
+        assignor_name: the assignor that places its tasks next.
+        with_description: whether to say how the topology's nodes are connected.
+    """
+    status, description = _description(group) if with_description else (DescriptionStatus.NOT_REQUESTED, None)
     return _Group(
         group_id=group.group_id,
         group_state=group.state.value,
@@ -34,7 +43,19 @@ def describe(group: StreamsGroup, cluster: Cluster) -> _Group:
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group, cluster),
         members=[_member(group, member) for member in group.members.values()],
+        topology_description=description,
+        topology_description_status=status,
+        assignor_name=assignor_name,
     )
+
+
+def _description(group: StreamsGroup) -> tuple[DescriptionStatus, TopologyDescription | None]:
+    described = group.soft.described
+    if described is None or group.topology is None or described.epoch != group.topology.epoch:
+        return DescriptionStatus.NOT_STORED, None
+    if described.description is None:
+        return DescriptionStatus.ERROR, None
+    return DescriptionStatus.AVAILABLE, described.description
 
 
 def _topology(group: StreamsGroup, cluster: Cluster) -> _Topology | None:

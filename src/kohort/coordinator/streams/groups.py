@@ -23,12 +23,16 @@ from kohort.coordinator.streams.request_validation import check_heartbeat, check
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.soft_state import SoftState
 from kohort.coordinator.streams.target_assignment import TargetUpdater
+from kohort.coordinator.streams.topology_description import MAX_NODES, check_update, described
 from kohort.coordinator.streams.topology_updates import depends_on, detect_changes
 from kohort.coordinator.timing_wheel import TimingWheel
-from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.message import Data
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeResponse
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.protocol.messages.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
 from kohort.streams.task_offsets import TaskOffsets
 
 log = logging.getLogger(__name__)
@@ -156,9 +160,36 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
                 group.placement_timer.cancel()
             group.placement_timer = self._wheel.add(at, partial(self._place_tasks, group))
 
+    def describe_topology(self, request: StreamsGroupTopologyDescriptionUpdateRequest) -> None:
+        """A member describes the group's topology.
+
+        Raises:
+            KafkaError: INVALID_REQUEST, UNKNOWN_MEMBER_ID (also of an unknown group), or
+                STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED if it is too large to be kept.
+        """
+        check_update(request)
+        group = self._groups.get(request.group_id)
+        if group is None or group.topology is None or request.member_id not in group.members:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"{shown(request.member_id)} is no member of streams group {shown(request.group_id)}.",
+            )
+        if request.topology_epoch != group.topology.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"TopologyEpoch is {request.topology_epoch}; the group's topology has epoch {group.topology.epoch}.",
+            )
+        update = described(request)
+        self._happened(group, lambda soft: replace(soft, described=update))
+        if update.description is None:
+            raise KafkaError(
+                ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
+                f"The topology has more than {MAX_NODES} nodes, too many to be kept.",
+            )
+
     # Administrators ---------------------------------------------------------------------------------------------
 
-    def describe(self, group_id: str) -> StreamsGroupDescribeResponse.Group:
+    def describe(self, group_id: str, *, with_description: bool = False) -> StreamsGroupDescribeResponse.Group:
         group = self._groups.get(group_id)
         if group is None:
             return StreamsGroupDescribeResponse.Group(
@@ -166,7 +197,12 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
                 error_code=ErrorCode.GROUP_ID_NOT_FOUND,
                 error_message=f"There is no streams group {group_id}.",
             )
-        return describe(group, self._environment.cluster)
+        return describe(
+            group,
+            self._environment.cluster,
+            self._environment.settings_of(group_id).assignor_name,
+            with_description=with_description,
+        )
 
     # The groups -------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 _LARGE_GROUP: Final = 64
 """Members above which not every change of the map of endpoints is sent at once."""
 
+_DESCRIBES: Final = 1
+"""First version of the heartbeat whose clients can be asked to describe their topology (KIP-1331)."""
+
 _PLACEMENT_DELAY_MS: Final = 50
 """Time after a member is gone in which others may leave as well, before tasks are placed."""
 
@@ -303,8 +306,17 @@ def _result(draft: Draft, heartbeat: _Heartbeat, current: CurrentAssignment[Task
         assigned if heartbeat.joins or sender.behind or moved or resends else None,
     )
     response.partitions_by_user_endpoint = endpoints
+    response.topology_description_required = heartbeat.client.version >= _DESCRIBES and _is_undescribed(draft, metadata)
     configured = draft.soft.configured
     return HeartbeatResult(response, () if configured is None else configured.missing)
+
+
+def _is_undescribed(draft: Draft, metadata: StreamsMetadata) -> bool:
+    """Whether the member has the group's topology, which nobody has described yet."""
+    topology, described = draft.topology, draft.soft.described
+    if topology is None or metadata.topology_epoch != topology.epoch:
+        return False
+    return described is None or described.epoch != topology.epoch
 
 
 def _updated_endpoints(

@@ -75,8 +75,6 @@ def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
         raise _invalid("RebalanceTimeoutMs must be given when the member joins.")
     if request.topology is None:
         raise _invalid("Topology must be given when the member joins.")
-    if request.process_id is None:
-        raise _invalid("ProcessId must be given when the member joins.")
     lists = (
         ("ActiveTasks", request.active_tasks),
         ("StandbyTasks", request.standby_tasks),

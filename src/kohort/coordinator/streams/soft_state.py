@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.environment import PlacementJob
+from kohort.coordinator.streams.topology_description import Described
 from kohort.coordinator.streams.warmups import Refined
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.streams.task_offsets import TaskOffsets
@@ -24,6 +25,7 @@ class SoftState:
         refinement_stale: something has changed that may let a task move on.
         job: the placement job under way.
         delayed: whether a new group waits for more members to join before its tasks are placed.
+        described: how the nodes of the topology are connected; None until a member has described it.
         shutdown_by: the member that asked the whole application to shut down.
         endpoint_epoch: rises when the map of endpoints changes.
         endpoints_stale: the map has changed since the epoch rose last, which was at `endpoints_at`, in ms since 1970.
@@ -41,6 +43,7 @@ class SoftState:
     refinement_stale: bool = False
     job: PlacementJob | None = None
     delayed: bool = False
+    described: Described | None = None
     shutdown_by: str | None = None
     endpoint_epoch: int = 0
     endpoints_stale: bool = False

@@ -134,6 +134,7 @@ API_NAMES: Final[dict[int, str]] = {
     90: "DescribeShareGroupOffsets",
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
+    93: "StreamsGroupTopologyDescriptionUpdate",
 }
 """Kafka's name of each API, by its key."""
 

@@ -6,28 +6,34 @@ from kohort.protocol.message import Request, Response
 from kohort.protocol.schema import Struct, array, boolean, int16, int32, int64, string
 
 
-class ApiVersionsRequest(Request, key=18, versions="0-4", flexible=3):
+class ApiVersionsRequest(Request, key=18, versions="0-5", flexible=3):
     """A client's first request: which requests and versions does this broker understand?
 
     - v1: the response has a throttle time
     - v2: no change on the wire: when over quota, the broker answers first and throttles after
     - v3: flexible; ClientSoftwareName and ClientSoftwareVersion
     - v4: no change on the wire: supported features may have a minimum version of 0
+    - v5 (Kafka 4.4): ClusterId and NodeId, by which a client notices that it reached another node (KIP-1242)
     """
 
     client_software_name: str = string("Name of the client library, for the broker's metrics.", since=3, ignorable=True)
     client_software_version: str = string(
         "Version of the client library, for the broker's metrics.", since=3, ignorable=True
     )
+    cluster_id: str | None = string(
+        "Cluster that the client means to reach; null = any.", since=5, nullable=True, default=None, ignorable=True
+    )
+    node_id: int = int32("Node that the client means to reach; -1 = any.", since=5, default=-1, ignorable=True)
 
 
-class ApiVersionsResponse(Response, key=18, versions="0-4", flexible=3):
+class ApiVersionsResponse(Response, key=18, versions="0-5", flexible=3):
     """The requests and versions that the broker understands, and the cluster's features.
 
     - v1: ThrottleTimeMs
     - v2: no change on the wire: when over quota, the broker answers first and throttles after
     - v3: flexible body, but always response header 0; tagged features and ZkMigrationReady
     - v4: no change on the wire: features with a minimum version of 0 are no longer left out
+    - v5 (Kafka 4.4): same layout; may answer REBOOTSTRAP_REQUIRED
     """
 
     class ApiKey(Struct):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kohort.protocol.message import Request, Response
-from kohort.protocol.schema import Struct, array, boolean, int16, int32, int64, string, struct, uint16
+from kohort.protocol.messages.streams_group_topology_description_update import TopologyDescription
+from kohort.protocol.schema import Struct, array, boolean, int8, int16, int32, int64, string, struct, uint16
 
 
 class Endpoint(Struct):
@@ -54,15 +55,24 @@ class TopicInfo(Struct):
     topic_configs: list[KeyValue] = array(KeyValue, "Settings the application asked for on the topic.")
 
 
-class StreamsGroupDescribeRequest(Request, key=89, versions="0", flexible=0):
-    """Asks a group coordinator for the topology, members and tasks of streams groups."""
+class StreamsGroupDescribeRequest(Request, key=89, versions="0-1", flexible=0):
+    """Asks a group coordinator for the topology, members and tasks of streams groups.
+
+    - v1 (Kafka 4.4): IncludeTopologyDescription (KIP-1331)
+    """
 
     group_ids: tuple[str, ...] = array(string, "Streams groups to look up.")
     include_authorized_operations: bool = boolean("True = also say what the caller may do with each group.")
+    include_topology_description: bool = boolean(
+        "True = also how the topology's nodes are connected, if a member has described that.", since=1
+    )
 
 
-class StreamsGroupDescribeResponse(Response, key=89, versions="0", flexible=0):
-    """Topology, members, epochs and task assignments of streams groups."""
+class StreamsGroupDescribeResponse(Response, key=89, versions="0-1", flexible=0):
+    """Topology, members, epochs and task assignments of streams groups.
+
+    - v1 (Kafka 4.4): TopologyDescription with its status (KIP-1331), and AssignorName (KIP-1357)
+    """
 
     class Group(Struct):
         class Topology(Struct):
@@ -107,6 +117,19 @@ class StreamsGroupDescribeResponse(Response, key=89, versions="0", flexible=0):
         members: list[Member] = array(Member, "Who is in the group.")
         authorized_operations: int = int32(
             "What the caller may do, bit n = operation n; -2147483648 = not asked.", default=-2147483648
+        )
+        topology_description: TopologyDescription | None = struct(
+            TopologyDescription, "How nodes are connected; null unless the status is 3.", since=1, nullable=True
+        )
+        topology_description_status: int = int8(
+            "0 = not asked for, 1 = no member has described it, 2 = it can't be read, 3 = there it is.", since=1
+        )
+        assignor_name: str | None = string(
+            "The assignor that the next assignment is made by; null after an error.",
+            since=1,
+            nullable=True,
+            default=None,
+            ignorable=True,
         )
 
     throttle_time_ms: int = int32("How long the broker held the request back for a quota, in ms.")
