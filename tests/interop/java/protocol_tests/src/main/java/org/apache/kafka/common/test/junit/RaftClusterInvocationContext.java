@@ -32,11 +32,13 @@ public final class RaftClusterInvocationContext implements TestTemplateInvocatio
 
     @Override
     public List<Extension> getAdditionalExtensions() {
+        KohortCluster cluster = new KohortCluster(config);
         if (config.numBrokers() > 1) {
             String why = "it needs " + config.numBrokers() + " brokers";
-            return List.of((ExecutionCondition) context -> ConditionEvaluationResult.disabled(why));
+            return List.of(
+                (ExecutionCondition) context -> ConditionEvaluationResult.disabled(why),
+                new ClusterInstanceParameterResolver(cluster));
         }
-        KohortCluster cluster = new KohortCluster(config);
         return List.of(
             (BeforeEachCallback) context -> {
                 if (config.isAutoStart()) {
