@@ -1,4 +1,4 @@
-"""Run as many seeds as wanted: of classic groups, streams groups, whole instances; or see how available tasks are.
+"""Run as many seeds as wanted: of classic, consumer and streams groups, whole instances; or see how available tasks are.
 
 python -m tests.simulation --seeds 10000 --first 1 --kind streams
 python -m tests.simulation --availability
@@ -14,15 +14,18 @@ from collections import Counter
 
 from tests.simulation import scenario as classic
 from tests.simulation.books import InvariantError
+from tests.simulation.consumer_groups import scenario as consumer
 from tests.simulation.runtime import scenario as runtime
 from tests.simulation.streams import scenario as streams
 from tests.simulation.streams.availability import report
 
-KINDS = ("classic", "streams", "runtime")
+KINDS = ("classic", "consumer", "streams", "runtime")
 
 
 def simulate_seed(kind: str, seed: int, size: str) -> Counter[str]:
-    """One seed of one kind. Whole instances have but one size."""
+    """One seed of one kind. Consumer groups and whole instances have but one size."""
+    if kind == "consumer":
+        return consumer.simulate(seed)
     if kind == "runtime":
         return runtime.simulate(seed)
     if kind == "classic":
