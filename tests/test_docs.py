@@ -13,7 +13,15 @@ from tests.smoke import areas, targets
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-PAGES = ["README.md", "docs/admin.md", "docs/broker.md", "docs/consumer.md", "docs/placement.md", "docs/protocol.md"]
+PAGES = [
+    "README.md",
+    "docs/admin.md",
+    "docs/broker.md",
+    "docs/consumer.md",
+    "docs/placement.md",
+    "docs/protocol.md",
+    "docs/share-consumer.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

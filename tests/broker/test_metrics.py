@@ -21,6 +21,7 @@ from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
 from tests.broker.conftest import Run
 from tests.broker.handlers.conftest import append_records
+from tests.broker.handlers.share_groups import heartbeat
 from tests.broker.share.groups import GROUP, initialized, share_acknowledge, share_fetch
 from tests.broker.streams.members import Crowd, reconcile, stateless
 
@@ -124,6 +125,21 @@ def test_streams_groups_are_counted(with_server: Run) -> None:
         await crowd.close()
 
     with_server(test, "group.streams.initial.rebalance.delay.ms=0", metrics=METRICS)
+
+
+def test_share_groups_and_the_states_of_their_partitions_are_counted(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        server.broker.topics.create("t", 3)
+        client = await RawClient.connect(server.port)
+        await client.call(heartbeat("m", 0, "t"))
+
+        found = await scrape(server)
+
+        assert sample(found, "kohort_groups", protocol="share", state="Stable") == 1
+        assert sample(found, "kohort_share_partitions") == 3
+        await client.close()
+
+    with_server(test, metrics=METRICS)
 
 
 def test_what_share_groups_have_in_flight_is_counted(with_server: Run) -> None:

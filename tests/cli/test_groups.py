@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pytest
 from kohort.cli.client.group_report import short_names
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
-from kohort.client.types import TopicPartition
+from kohort.client.share_consumer import ShareConsumer
+from kohort.client.types import ShareRecord, TopicPartition
 from tests.cli.administering import Cluster, cluster, rows
 from tests.client.administration.members import join_classic, join_streams, write_at
 
@@ -213,3 +215,68 @@ def test_watching_goes_on_until_it_is_interrupted(at: Cluster) -> None:
         watching.send_signal(signal.SIGINT)
         assert watching.wait(10) == 0
     assert first[0]["offsets"][0]["committed"] == 1
+
+
+def test_members_and_offsets_alone(at: Cluster) -> None:
+    commit(at, "lonely", {T0: 2})
+    (report,) = at.json("groups", "offsets", "lonely")
+    assert [(each["partition"], each["committed"], each["lag"]) for each in report["offsets"]] == [(0, 2, 1)]
+    assert ["t", "0", "2", "3", "1", "-"] in rows(at.ok("groups", "offsets", "lonely"))
+    assert at.json("groups", "members", "lonely") == [{"group_id": "lonely", "type": "classic", "members": []}]
+    assert "lonely: classic group, Empty, 0 members" in at.ok("groups", "members", "lonely")
+
+
+def test_a_share_group_is_read_looked_at_reset_and_deleted(at: Cluster, tmp_path: Path) -> None:
+    at.ok("configs", "alter", "group", "workers", "--set", "share.auto.offset.reset=earliest")
+
+    def consumed(count: int) -> list[int]:
+        file = tmp_path / "records"
+        options = ["--share-group", "workers", "-n", str(count), "--template", "%o", "--output", str(file), "--quiet"]
+        at.ok("consume", "t", *options)
+        return [int(line) for line in file.read_text().splitlines()]
+
+    assert consumed(2) == [0, 1]
+    (report,) = at.json("groups", "describe", "workers")
+    assert (report["type"], report["state"], report["assignor"]) == ("share", "Empty", "simple")
+    assert {each["partition"]: (each["committed"], each["end"], each["lag"]) for each in report["offsets"]}[0] == (
+        2,
+        3,
+        1,
+    )
+    assert ["t", "0", "2", "3", "1", "-"] in rows(at.ok("groups", "describe", "workers"))
+    at.ok("groups", "reset-offsets", "workers", "--topic", "t:0", "--to-earliest", "--execute")
+    assert consumed(3) == [0, 1, 2]
+    at.ok("groups", "delete-offsets", "workers", "--topic", "t", "--yes")
+    at.ok("groups", "delete", "workers", "--yes")
+    assert "workers" not in at.ok("groups", "list")
+
+
+def test_what_a_share_group_has_in_flight(at: Cluster) -> None:
+    """Which records, how often they were handed out, to whom, and until when they're locked."""
+    at.ok("configs", "alter", "group", "busy", "--set", "share.auto.offset.reset=earliest")
+
+    async def whole() -> None:
+        async with ShareConsumer(at.servers, group_id="busy", share_acknowledgement_mode="explicit") as consumer:
+            consumer.subscribe("t")
+            one, two, three = await take(consumer, 3)
+            consumer.acknowledge(two)
+            await consumer.commit()
+            (report,) = await asyncio.to_thread(at.json, "groups", "offsets", "busy")
+            (offsets,) = [each for each in report["offsets"] if each["partition"] == 0]
+            held = [each for each in offsets["in_flight"] if each["state"] == "acquired"]
+            assert [(each["first_offset"], each["last_offset"]) for each in held] == [(0, 0), (2, 2)]
+            assert {(each["member_id"], each["delivery_count"]) for each in held} == {(consumer.member_id, 1)}
+            assert all(each["locked_until_ms"] / 1000 > time.time() for each in held)
+            shown = await asyncio.to_thread(at.ok, "groups", "describe", "busy")
+            (row,) = [row for row in rows(shown) if row[:4] == ["t", "0", "2", "acquired"]]
+            assert row[5].rstrip("…") in consumer.member_id and row[6].endswith("UTC")
+            consumer.acknowledge([one, three])
+
+    asyncio.run(whole())
+
+
+async def take(consumer: ShareConsumer, count: int) -> list[ShareRecord]:
+    found: list[ShareRecord] = []
+    while len(found) < count:
+        found += await consumer.poll(timeout_ms=1000)
+    return found

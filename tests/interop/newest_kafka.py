@@ -30,7 +30,6 @@ QUICK_GROUPS = {
 }
 SMALL = {
     "group.streams.initial.rebalance.delay.ms": "0",
-    "group.share.min.record.lock.duration.ms": "1000",
     "share.coordinator.state.topic.num.partitions": "2",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",

@@ -16,12 +16,19 @@ from ..waiting import eventually
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
+    "group.share.min.record.lock.duration.ms": "1000",
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+# Heartbeats of consumer groups, and how often their partitions are assigned, so that a group of three is soon at rest.
+QUICK_CONSUMER_GROUPS = {
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "100",
 }
 # Apache Kafka's controller forgets a broker that was killed this much sooner, and lets it start again.
 QUICK_KRAFT = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}

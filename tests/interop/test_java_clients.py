@@ -8,11 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tests.tools import MAVEN
 
 from .java.jvm import Scenarios
-from .servers import Server
+from .servers import QUICK_CONSUMER_GROUPS, Server
+from .topics import create_topic
 
 NewTopic = Callable[..., str]
 
@@ -202,6 +204,23 @@ def test_a_cooperative_group_gives_up_only_what_moves(
         for member in before["owns"].keys() & after["owns"].keys():
             moved = set(before["owns"][member]) - set(after["owns"][member])
             assert set(after["revoked"][member]) == moved, f"{after['name']}: {member}"
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize("own_server", [QUICK_CONSUMER_GROUPS], indirect=True, ids=["quick"])
+def test_a_group_that_the_broker_assigns_gives_up_only_what_moves(
+    scenarios: Scenarios, own_server: Server, new_name: Callable[[], str], static: bool
+) -> None:
+    topic = create_topic(AdminClient({"bootstrap.servers": own_server.bootstrap}), new_name(), 6, {})
+    found = scenarios.run("group", own_server.bootstrap, topic=topic, assignor="consumer", static=static)
+    assert (found["read"], found["distinct"]) == (found["written"], found["written"])
+    for before, after in pairwise(found["stages"]):
+        for member in before["owns"].keys() & after["owns"].keys():
+            moved = set(before["owns"][member]) - set(after["owns"][member])
+            assert set(after["revoked"][member]) == moved, f"{after['name']}: {member}"
+    if static:
+        *_, before, after = found["stages"]
+        assert (after["generation"], after["owns"]) == (before["generation"], before["owns"])
 
 
 @pytest.mark.parametrize("assignor", ["RangeAssignor", "CooperativeStickyAssignor"])

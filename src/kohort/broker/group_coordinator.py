@@ -148,7 +148,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     def _topic_changed(self, topic: Topic) -> None:
         """Notifies groups, once for all topics that are created, grown or deleted in this turn of the loop."""
-        if not any(shard.depends_on_topics() for shard in self.active()):
+        if topic.internal or not any(shard.depends_on_topics() for shard in self.active()):
             return
         if not self._changed_topics:
             asyncio.get_running_loop().call_soon(self._notify_of_topics)

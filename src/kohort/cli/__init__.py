@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "configs": ("kohort.cli.configs", "Settings of topics, brokers, groups and client metrics: describe and alter."),
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
     "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),
+    "features": ("kohort.cli.features", "Protocols that the cluster has switched on: describe, upgrade, downgrade."),
     "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
     "place": (
         "kohort.cli.place",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from kohort.cli.data.membership_options import MembershipOptions
     from kohort.cli.data.output_options import OutputOptions
     from kohort.cli.data.selection_options import SelectionOptions
+    from kohort.cli.data.share_loop import ShareLoop
+    from kohort.cli.data.share_options import ShareOptions
 
 FAILED: Final = 1
 
@@ -29,6 +32,13 @@ def command(
     group: Annotated[
         str | None, typer.Option("--group", "-g", metavar="NAME", help="Be a member of this group, and commit.")
     ] = None,
+    share_group: Annotated[
+        str | None,
+        typer.Option("--share-group", metavar="NAME", help="Be a member of this share group: read as from a queue."),
+    ] = None,
+    acknowledge: Annotated[
+        str, typer.Option(metavar="TYPE", help="To a share group, of what is written: accept, release or reject.")
+    ] = "accept",
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start at the first record, where the group has no offset yet.")
     ] = False,
@@ -102,12 +112,20 @@ def command(
 
     kohort consume flights --template '%p:%o %D %k %v'
 
+    As from a queue, with other members of a share group:
+
+    kohort consume orders --share-group billing
+
     JSON lines have topic, partition, offset, timestamp (ms), key, value and headers. Keys and values are strings; bytes
     that aren't UTF-8 are in base64, with "value_encoding": "base64". Text has the bytes as they are.
 
     Offsets are committed every 5 s and at the end, never before the records are written; those of a Parquet file once
     it is complete. Without --group all partitions are read, and nothing is committed. The members of a group share the
     partitions: with --exit, a member stops when it has read those that it has to their ends.
+
+    A share group hands out records by itself: where it begins is its config share.auto.offset.reset. A record is
+    acknowledged when it is written; those that aren't go to other members at once. --exit stops when nothing has come
+    for 2 s.
 
     Ctrl-C and SIGTERM commit what was written, and exit with 0. Exit codes: 1 for a failed read or write, 2 for a
     wrong call.
@@ -116,9 +134,42 @@ def command(
     from kohort.cli.data.membership_options import MembershipOptions
     from kohort.cli.data.output_options import OutputOptions
     from kohort.cli.data.selection_options import SelectionOptions
+    from kohort.cli.data.share_options import ShareOptions
 
+    client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
+    writes = OutputOptions(
+        format=format,
+        file=output,
+        key=key,
+        key_separator=key_separator,
+        timestamp=timestamp,
+        headers=headers,
+        template=template,
+        null=null,
+        quiet=quiet,
+    )
+    if share_group is not None:
+        excluded = {
+            "--group": group,
+            "--pattern": pattern,
+            "--from-beginning": from_beginning,
+            "--offset": offset,
+            "--from": start_time,
+            "--to": end_time,
+            "--partition": partition,
+            "--no-commit": no_commit,
+            "--isolation": isolation != "read_uncommitted",
+            "--group-protocol": group_protocol != "classic",
+            "--format parquet": format == "parquet",
+        }
+        share = ShareOptions(group=share_group, acknowledge=acknowledge)
+        given = share.arguments(excluded)
+        if not topics:
+            fail("topics are wanted")
+        _share(client, share, given, tuple(dict.fromkeys(topics)), writes, stop=stop, most=max_messages)
+        return
     _consume(
-        ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout),
+        client,
         MembershipOptions(group=group, group_protocol=group_protocol, isolation=isolation, no_commit=no_commit),
         SelectionOptions(
             topics=topics,
@@ -131,17 +182,7 @@ def command(
             stop=stop,
             max_messages=max_messages,
         ),
-        OutputOptions(
-            format=format,
-            file=output,
-            key=key,
-            key_separator=key_separator,
-            timestamp=timestamp,
-            headers=headers,
-            template=template,
-            null=null,
-            quiet=quiet,
-        ),
+        writes,
     )
 
 
@@ -171,19 +212,54 @@ def _consume(
                 reading = ConsumeLoop(
                     consumer, path, writer, selection, interrupter, group=in_group, commit=membership.commits
                 )
-                await _read(reading, output.shows_progress)
+                await _read(reading, reading.run(), output.shows_progress)
                 if not output.quiet:
                     err.print(reading.progress.summary("read"), soft_wrap=True)
 
     run(body, loop_factory=uvloop.new_event_loop)
 
 
-async def _read(reading: ConsumeLoop, progress: bool) -> None:
+def _share(
+    client: ClientOptions,
+    share: ShareOptions,
+    given: dict[str, Any],
+    topics: tuple[str, ...],
+    output: OutputOptions,
+    *,
+    stop: bool,
+    most: int | None,
+) -> None:
+    """Reads as a member of a share group, until the end or a signal."""
+    import uvloop
+
+    from kohort.cli.client.run import run
+    from kohort.cli.data.choose_path import choose_path
+    from kohort.cli.data.pipes import Interrupter
+    from kohort.cli.data.share_loop import ShareLoop
+    from kohort.client.share_consumer import ShareConsumer
+
+    path = choose_path()
+    render = output.render(path)
+    cluster, arguments = client.arguments(ShareConsumer)
+    arguments |= given | {"default_api_timeout_ms": max(1, int(client.timeout * 1000))}
+
+    async def body() -> None:
+        with Interrupter() as interrupter, output.opened(render, interrupter) as writer:
+            async with ShareConsumer(cluster, **arguments) as consumer:
+                reading = ShareLoop(consumer, path, writer, interrupter, share.type, bounded=stop, most=most)
+                await _read(reading, reading.run(topics), output.shows_progress)
+                if not output.quiet:
+                    err.print(reading.progress.summary("read"), soft_wrap=True)
+
+    run(body, loop_factory=uvloop.new_event_loop)
+
+
+async def _read(reading: ConsumeLoop | ShareLoop, work: Coroutine[Any, Any, None], progress: bool) -> None:
     import asyncio
 
     with reading.progress.shown(progress):
         try:
-            await reading.run()
+            await work
         except asyncio.CancelledError:
             pass
         except BrokenPipeError:

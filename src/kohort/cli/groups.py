@@ -15,6 +15,7 @@ from kohort.cli.client.watch import Shown, WatchCommand, WatchOption, watch
 from kohort.cli.terminal import err, fail, out, print_json, printable
 
 if TYPE_CHECKING:
+    from kohort.cli.client.group_report import GroupReport
     from kohort.client.admin import Admin
     from kohort.client.administration.member_removal import MemberToRemove
     from kohort.client.administration.resets import PlannedReset
@@ -97,6 +98,53 @@ def describe(
             out.print(*tables, sep="\n")
 
     with_admin(bootstrap_server, config, timeout, work, endless=watch_every is not None)
+
+
+@app.command()
+def members(
+    groups: GroupsArgument,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Show only the members of groups of any type, with their assignments."""
+    from kohort.cli.client.group_report import group_as_json, members_tables
+
+    reports = _read(groups, bootstrap_server, config, timeout)
+    if as_json:
+        print_json([{key: group_as_json(each)[key] for key in ("group_id", "type", "members")} for each in reports])
+    else:
+        out.print(*(part for report in reports for part in members_tables(report)), sep="\n")
+
+
+@app.command()
+def offsets(
+    groups: GroupsArgument,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Show only the offsets and the lag of groups of any type; of share groups, also what is in flight."""
+    from kohort.cli.client.group_report import group_as_json, offsets_tables
+
+    reports = _read(groups, bootstrap_server, config, timeout)
+    if as_json:
+        print_json([{key: group_as_json(each)[key] for key in ("group_id", "type", "offsets")} for each in reports])
+        return
+    for report in reports:
+        out.print(*(offsets_tables(report) or [f"{printable(report.group.group_id)} has no offsets"]), sep="\n")
+
+
+def _read(groups: list[str], bootstrap_server: str | None, config: str | None, timeout: float) -> list[GroupReport]:
+    from kohort.cli.client.group_report import read_groups
+
+    async def work(admin: Admin) -> list[GroupReport]:
+        await existing_groups(admin, groups)
+        return await read_groups(admin, groups)
+
+    return with_admin(bootstrap_server, config, timeout, work)
 
 
 @app.command()

@@ -11,7 +11,7 @@ A broker locks records for one member, counts their deliveries, and hands out ag
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
@@ -25,6 +25,7 @@ from kohort.client.sharing.shared_partitions import AcknowledgementResult
 from kohort.client.sharing.spans import spans_of_batch, spans_of_records
 from kohort.client.types import ShareRecord, TopicPartition
 from kohort.extras import ARROW, require
+from kohort.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AcknowledgeType", "Acknowledgement", "AcknowledgementResult", "OffsetSpan", "ShareConsumer", "SharedRecordError",
 ]  # fmt: skip
+
+
+_NEW_TOPIC_MS: Final = 2_000
 
 
 class ShareConsumer(Lifecycle):
@@ -162,6 +166,21 @@ class ShareConsumer(Lifecycle):
         """The partitions that are read now; other members may have the same."""
         return {each.at for each in self._running().partitions.by_key.values() if each.assigned}
 
+    async def exists(self, topic: str) -> bool:
+        """Whether there's such a topic; one that is just being created is waited for.
+
+        Raises:
+            KafkaError: it may not be read.
+        """
+        self._running()
+        try:
+            await self._cluster.topic(topic, timeout_ms=_NEW_TOPIC_MS)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return False
+        return True
+
     @property
     def member_id(self) -> str:
         """Its id in the group."""
@@ -197,6 +216,11 @@ class ShareConsumer(Lifecycle):
         There are none after the timeout. Raises as `__aiter__`.
         """
         return await self._running().delivery.poll(max_records or self._settings.max_poll_records, timeout_ms)
+
+    async def poll_batch(self, timeout_ms: float = 1_000, max_records: int = 1_000_000) -> pa.RecordBatch | None:
+        """An Arrow batch as of `batches`, or None if none comes in time."""
+        require("arrow", "consuming Arrow batches", ARROW)
+        return await self._running().delivery.poll_batch(max_records, timeout_ms)
 
     # Acknowledging.
 

@@ -10,16 +10,21 @@ from typing import Any, Final, NamedTuple, Protocol
 from kohort.coordinator.classic import CLASSIC, ClassicGroups, ClassicOffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
 from kohort.coordinator.consumer.environment import ConsumerEnvironment
-from kohort.coordinator.consumer.groups import CONSUMER, ConsumerGroups
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.groups import CONSUMER
 from kohort.coordinator.consumer.offset_rules import ConsumerOffsetRules
 from kohort.coordinator.consumer.replaying import KEYS as CONSUMER_KEYS
+from kohort.coordinator.conversion.classic_members import ClassicMembers
+from kohort.coordinator.conversion.groups import ConvertibleGroups
+from kohort.coordinator.conversion.join import Joins
+from kohort.coordinator.conversion.policy import MigrationPolicy
 from kohort.coordinator.offsets import OffsetRules, Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.share.environment import ShareEnvironment
 from kohort.coordinator.share.groups import SHARE, ShareGroups
 from kohort.coordinator.share.offset_rules import ShareOffsetRules
 from kohort.coordinator.share.replaying import KEYS as SHARE_KEYS
-from kohort.coordinator.step import Answer, Record, Reply, Step
+from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.coordinator.streams.environment import StreamsEnvironment
 from kohort.coordinator.streams.groups import STREAMS, StreamsGroups
 from kohort.coordinator.streams.offset_rules import StreamsOffsetRules
@@ -29,7 +34,11 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Data
 from kohort.protocol.messages.delete_groups import DeleteGroupsResponse
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
+from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.protocol.messages.leave_group import LeaveGroupRequest
 from kohort.protocol.messages.list_groups import ListGroupsResponse
+from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kohort.protocol.stored.offset_commit import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 
@@ -44,8 +53,14 @@ class GroupSettings:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
+    group_consumer_migration_policy: str = MigrationPolicy.BIDIRECTIONAL.value
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
+
+    @property
+    def migration_policy(self) -> MigrationPolicy:
+        """Which way groups may go between the classic and the consumer protocol; the key is in upper or lower case."""
+        return MigrationPolicy(self.group_consumer_migration_policy.lower())
 
 
 class Groups(Protocol):
@@ -114,7 +129,6 @@ class GroupShard:
         self.partition = partition
         self.pending_steps: list[Step] = []
         consumer = consumer or ConsumerEnvironment()
-        self.consumer = ConsumerGroups(consumer, wheel, self.pending_steps, partial(self._make_room, CONSUMER))
         self.streams = StreamsGroups(
             streams or StreamsEnvironment(), wheel, self.pending_steps, partial(self._make_room, STREAMS)
         )
@@ -122,6 +136,17 @@ class GroupShard:
             share or ShareEnvironment(), wheel, self.pending_steps, partial(self._is_of_other_kind, SHARE)
         )
         self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, partial(self._make_room, CLASSIC))
+        self.consumer = ConvertibleGroups(
+            consumer,
+            wheel,
+            self.pending_steps,
+            partial(self._make_room, CONSUMER),
+            self.classic,
+            settings.migration_policy,
+            settings.group_max_size,
+        )
+        self._classic_joins: Final = Joins(self.consumer, settings, consumer.cluster, new_id)
+        self._classic_members: Final = ClassicMembers(self.consumer, consumer.cluster)
         self._kinds: Final = (
             _Kind(
                 CLASSIC,
@@ -167,6 +192,36 @@ class GroupShard:
                     return None
                 records += tombstones
         return records
+
+    # Members of the classic protocol, which may be in a consumer group ------------------------------------------
+
+    def join(self, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """JoinGroup: a member joins or rejoins. Its answer waits for the other members of a classic group."""
+        if group := self._with_members(request.group_id):
+            return self._classic_joins.join(group, request, client, now, reply)
+        return self.classic.join(request, client, now, reply)
+
+    def sync(self, request: SyncGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """SyncGroup: a member asks for its assignment."""
+        if group := self._with_members(request.group_id):
+            return self._classic_members.sync(group, request, now, reply)
+        return self.classic.sync(request, client, now, reply)
+
+    def heartbeat(self, request: HeartbeatRequest, now: int, reply: Reply) -> Step:
+        """Heartbeat: starts the member's session timeout over, and tells it to rejoin if it has to."""
+        if group := self._with_members(request.group_id):
+            return self._classic_members.heartbeat(group, request, now, reply)
+        return Step(answers=[Answer(reply, HeartbeatResponse(error_code=self.classic.heartbeat(request, now)))])
+
+    def leave(self, request: LeaveGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """LeaveGroup: members leave, or an administrator removes them."""
+        if group := self._with_members(request.group_id):
+            return self._classic_members.leave(group, request, client, now, reply)
+        return self.classic.leave(request, client, now, reply)
+
+    def _with_members(self, group_id: str) -> ConsumerGroup | None:
+        group = self.consumer.get(group_id)
+        return group if group is not None and group.members else None
 
     # Administrators ---------------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ def subscription(*topics: str) -> bytes:
 class Driver:
     """A shard, its log, and the time."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.settings = GroupSettings(**settings)
         self.now = START
         self.log: list[tuple[bytes, bytes | None]] = []
@@ -82,6 +82,8 @@ class Driver:
             self.log.append((kind.encode_key(key), encoded))
         for key, value in step.records:
             self.shard.replay(key, value, step.producer)
+        if step.apply is not None:
+            step.apply()
         for reply, response in step.answers:
             reply(response)
         while self.shard.pending_steps:
@@ -139,7 +141,7 @@ class Driver:
             protocol_type=protocol_type,
             protocols=[JoinGroupRequest.Protocol(name=name, metadata=metadata) for name, metadata in protocols],
         )
-        call = self.send(self.shard.classic.join, request, version)
+        call = self.send(self.shard.join, request, version)
         _encodes(call, version)
         return call
 
@@ -174,7 +176,7 @@ class Driver:
                 for name, assignment in (assignments or {}).items()
             ],
         )
-        call = self.send(self.shard.classic.sync, request, version)
+        call = self.send(self.shard.sync, request, version)
         _encodes(call, version)
         return call
 
@@ -184,7 +186,9 @@ class Driver:
         request = HeartbeatRequest(
             group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
         )
-        return self.shard.classic.heartbeat(request, self.now)
+        call = Call()
+        self.perform(self.shard.heartbeat(request, self.now, call))
+        return call.error
 
     def leave(self, *members: tuple[str, str | None], group: str = "group") -> list[ErrorCode]:
         request = LeaveGroupRequest(
@@ -193,7 +197,7 @@ class Driver:
                 LeaveGroupRequest.Member(member_id=name, group_instance_id=instance) for name, instance in members
             ],
         )
-        response: LeaveGroupResponse = self.send(self.shard.classic.leave, request, 5).response
+        response: LeaveGroupResponse = self.send(self.shard.leave, request, 5).response
         assert not response.error_code
         return [ErrorCode(member.error_code) for member in response.members]
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from kohort.coordinator.share_partition import (
     AckBatch,
@@ -23,7 +30,6 @@ from kohort.coordinator.share_partition import (
 )
 from kohort.protocol.errors import KafkaError
 
-LIMIT = 3
 LOCK_MS = 100
 MAX_LOCKS = 40
 MEMBERS = ("a", "b", "c")
@@ -57,6 +63,7 @@ class SharePartitionModel(RuleBasedStateMachine):
         self.log: list[tuple[int, int]] = []
         self.log_end = 0
         self.dead_letters = True
+        self.limit = 3
         self.records: dict[int, Record] = {}
         self.start = 0
         self.persisted: dict[int, tuple[RecordState, int]] = {}
@@ -71,18 +78,30 @@ class SharePartitionModel(RuleBasedStateMachine):
         batches = tuple(
             StateBatch(offset, offset, state, count) for offset, (state, count) in sorted(self.persisted.items())
         )
-        return SharePartition(
-            SharePartitionSettings(LOCK_MS, LIMIT, MAX_LOCKS, dead_letters=self.dead_letters),
-            PersistedState(1, self.persisted_start, 0, batches),
-        )
+        return SharePartition(self.group_settings(), PersistedState(1, self.persisted_start, 0, batches))
+
+    def group_settings(self) -> SharePartitionSettings:
+        return SharePartitionSettings(LOCK_MS, self.limit, MAX_LOCKS, dead_letters=self.dead_letters)
+
+    @rule(limit=st.integers(1, 6), dead_letters=st.booleans())
+    def configure(self, limit: int, dead_letters: bool) -> None:
+        self.limit, self.dead_letters = limit, dead_letters
+        self.partition.settings = self.group_settings()
 
     def record(self, offset: int) -> Record:
         return self.records.setdefault(offset, Record())
 
     # The log.
 
+    @initialize(sizes=st.lists(st.integers(1, 6), min_size=3, max_size=6))
+    def produce_first(self, sizes: list[int]) -> None:
+        self.append(sizes)
+
     @rule(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=4))
     def produce(self, sizes: list[int]) -> None:
+        self.append(sizes)
+
+    def append(self, sizes: list[int]) -> None:
         for size in sizes:
             self.log.append((self.log_end, self.log_end + size - 1))
             self.log_end += size
@@ -139,6 +158,11 @@ class SharePartitionModel(RuleBasedStateMachine):
                 taken_back = o < self.partition.start_offset or found.get(o, (0, 0, AVAILABLE))[2] is ARCHIVED
                 if o >= self.start and self.record(o).state is AVAILABLE and taken_back:
                     self.records[o] = Record(ARCHIVED, self.record(o).count + 1)
+        for o, record in self.records.items():
+            if o >= offset and record.state is AVAILABLE and record.count >= self.limit:
+                state = ARCHIVED if o < self.partition.start_offset else found[o][2]
+                assert state in (AVAILABLE, ARCHIVING if self.dead_letters else ARCHIVED)
+                record.state = state
         previous = -1
         for first, last, count in acquired:
             assert previous < first <= last <= fetched[-1][1]
@@ -148,7 +172,7 @@ class SharePartitionModel(RuleBasedStateMachine):
                 assert o >= self.start, "before the start offset"
                 assert (record.state, record.target) == (AVAILABLE, None), "not available"
                 assert o not in self.accepted, "accepted before"
-                assert count == record.count + 1 <= LIMIT
+                assert count == record.count + 1 <= self.limit
                 assert not any(low <= o <= high for low, high in aborted), "aborted"
                 self.records[o] = Record(ACQUIRED, count, member, self.now + LOCK_MS)
         total = sum(last - first + 1 for first, last, _ in acquired)
@@ -194,12 +218,32 @@ class SharePartitionModel(RuleBasedStateMachine):
                 targets[o] = self.outcome(self.records[o], type_)
         self.follow(change, targets)
 
+    @precondition(lambda self: any(record.state is ACQUIRED for record in self.records.values()))
+    @rule(data=st.data(), type_=st.sampled_from(AcknowledgeType), answered=st.booleans())
+    def acknowledge_all_of_a_batch(self, data: st.DataObject, type_: AcknowledgeType, answered: bool) -> None:
+        held = [each for each in self.partition.describe() if each.member_id is not None]
+        if not held:
+            return
+        first, last, _, _, member, _ = data.draw(st.sampled_from(held))
+        offsets = range(first, last + 1)
+        if any(self.records[o].target is not None for o in offsets):
+            return
+        change = self.partition.acknowledge(member or "", [AckBatch(first, last, [type_])], self.now)
+        if type_ is AcknowledgeType.RENEW:
+            for o in offsets:
+                self.records[o].deadline = self.now + LOCK_MS
+            self.follow(change, {})
+        else:
+            self.follow(change, {o: self.outcome(self.records[o], type_) for o in offsets})
+        if answered:
+            self.finish(self.under_way.pop())
+
     def outcome(self, record: Record, type_: AcknowledgeType) -> RecordState:
         if type_ is AcknowledgeType.ACCEPT:
             return ACKNOWLEDGED
         if type_ is AcknowledgeType.GAP:
             return ARCHIVED
-        if type_ is AcknowledgeType.RELEASE and record.count < LIMIT:
+        if type_ is AcknowledgeType.RELEASE and record.count < self.limit:
             return AVAILABLE
         return ARCHIVING if self.dead_letters else ARCHIVED
 
@@ -282,7 +326,8 @@ class SharePartitionModel(RuleBasedStateMachine):
         for first, last, cause, count in pending.change.dead_letters:
             assert not self.letters & set(range(first, last + 1)), "a second dead letter"
             self.letters |= set(range(first, last + 1))
-            assert cause is Cause.REJECTED or count == LIMIT
+            assert cause in Cause
+            assert count > 0
 
     @rule()
     def restart(self) -> None:
@@ -292,18 +337,22 @@ class SharePartitionModel(RuleBasedStateMachine):
         self.records = {o: Record(state, count) for o, (state, count) in self.persisted.items() if o >= self.start}
         self.letters = {o for first, last, *_ in self.partition.dead_letters() for o in range(first, last + 1)}
 
-    @precondition(lambda self: not self.under_way and not self.storage_fails)
     @rule()
     def what_is_persisted_is_the_state_without_locks(self) -> None:
+        self.answer_all()
+        self.storage_fails = False
         self.follow(self.partition.flush(), {})
         self.answer_all()
         snapshot = self.partition.snapshot()
         live = {o: (each[2], each[3]) for each in snapshot.batches for o in range(each[0], each[1] + 1)}
-        for o in range(self.start, self.partition.end_offset + 1):
+        for o in range(snapshot.start_offset, self.partition.end_offset + 1):
             assert live.get(o, NEW) == self.persisted.get(o, NEW), o
-        loaded = self.load().snapshot()  # may begin earlier, where there are no records
+        loaded = self.load()  # it may begin earlier, where there are no records
         assert loaded.start_offset <= snapshot.start_offset
-        assert replace(loaded, start_offset=snapshot.start_offset) == snapshot
+        in_log = {o for first, last in self.log for o in range(first, last + 1)}
+        assert not in_log.intersection(range(loaded.start_offset, snapshot.start_offset)), "done, but not persisted"
+        loaded.advance_start(snapshot.start_offset)
+        assert loaded.snapshot() == snapshot
         for o, record in self.records.items():
             if record.state is ARCHIVING and o >= self.start:
                 assert o in self.letters, "a dead letter is lost"
@@ -333,6 +382,13 @@ class SharePartitionModel(RuleBasedStateMachine):
         terminal = sum(self.records[o].state in TERMINAL or self.records[o].target in TERMINAL for o in known)
         assert partition.delivery_complete_count == terminal
         assert partition.in_flight_records <= MAX_LOCKS + 6
+        available = [o for o in sorted(known) if self.records[o].state is AVAILABLE]
+        limited = partition.in_flight_records >= MAX_LOCKS
+        assert partition.next_fetch_offset == (
+            available[0] if available else None if limited else partition.end_offset + 1
+        )
+        for member in MEMBERS:
+            assert partition.holds(member) == any(self.records[o].member == member for o in known)
         if known:
             head = self.records[min(known)]
             assert head.target is not None or head.state not in TERMINAL, "the start offset should have moved"

@@ -78,6 +78,35 @@ def test_a_group_looked_at_and_reset(
     assert topic not in kohort("kohort topics list", bootstrap)
 
 
+def test_a_share_group_hands_out_each_record_once(
+    kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
+) -> None:
+    """What is released comes again, what is accepted doesn't; then the group is looked at, reset and deleted."""
+    topic, group, bootstrap = new_topic(2), new_name(), broker.bootstrap
+    write(bootstrap, topic, numbered(2, 50))
+    kohort(f"kohort configs alter group {group} --set share.auto.offset.reset=earliest", bootstrap)
+    consume = f"kohort consume {topic} --share-group {group} --format json"
+    assert len(kohort(f"{consume} -n 3 --acknowledge release", bootstrap).splitlines()) == 3
+    places = [
+        (each["partition"], each["offset"])
+        for each in map(json.loads, kohort(f"{consume} --exit", bootstrap).splitlines())
+    ]
+    assert sorted(places) == [(partition, offset) for partition in range(2) for offset in range(50)]
+    assert kohort(f"{consume} --exit", bootstrap) == ""
+    (described,) = json.loads(kohort(f"kohort groups describe {group} --json", bootstrap))
+    assert (described["type"], described["state"]) == ("share", "Empty")
+    assert [each["lag"] for each in described["offsets"]] == [0, 0]
+    kohort(f"kohort groups reset-offsets {group} --topic {topic} --to-earliest --execute", bootstrap)
+    assert len(kohort(f"{consume} --exit", bootstrap).splitlines()) == 100
+    kohort(f"kohort groups delete {group} --yes", bootstrap)
+    assert group not in kohort("kohort groups list", bootstrap)
+
+
+def test_options_of_other_ways_to_read_are_refused(kohort: Callable[..., str]) -> None:
+    said = kohort("kohort consume t --share-group g --group h --from-beginning", "localhost:1", fails=True)
+    assert "--share-group excludes --group, --from-beginning" in said and "share.auto.offset.reset" in said
+
+
 def test_what_went_wrong_is_said(kohort: Callable[..., str], broker: Server, new_name: NewName) -> None:
     assert "there is no topic" in kohort(
         f"kohort topics describe {new_name()} --timeout 3", broker.bootstrap, fails=True

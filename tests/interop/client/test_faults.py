@@ -66,6 +66,7 @@ CLASSIC = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 200, "max_poll_i
             "kohort", 8, CLASSIC | {"partition_assignment_strategy": ("cooperative-sticky",)}, id="kohort-coop"
         ),
         pytest.param("kafka", 8, CLASSIC | {"partition_assignment_strategy": ("range",)}, id="kafka-range"),
+        pytest.param("kohort", 115, {"group_protocol": "consumer"}, id="kohort-consumer"),
         pytest.param("kafka", 115, {"group_protocol": "consumer"}, id="kafka-consumer"),
     ],
     indirect=["broker"],
@@ -129,7 +130,11 @@ APIS = [
 
 @pytest.mark.parametrize(
     ("broker", "protocol", "api"),
-    [*(("kohort", "classic", api) for api in APIS), ("kafka", "consumer", "ConsumerGroupHeartbeat")],
+    [
+        *(("kohort", "classic", api) for api in APIS),
+        ("kohort", "consumer", "ConsumerGroupHeartbeat"),
+        ("kafka", "consumer", "ConsumerGroupHeartbeat"),
+    ],
     indirect=["broker"],
 )
 def test_every_answer_may_be_garbled(

@@ -36,6 +36,11 @@ GROUPS = [
     ),
     pytest.param("kohort", Case([KOHORT, KAFKA_PYTHON, KOHORT], "sticky", tell=False), id="kohort-sticky"),
     pytest.param("kohort", Case([KOHORT, LIBRDKAFKA, KOHORT], "cooperative-sticky"), id="kohort-cooperative"),
+    pytest.param("kohort", Case([KOHORT, LIBRDKAFKA, KOHORT], protocol="consumer"), id="kohort-consumer"),
+    pytest.param("kohort", Case([LIBRDKAFKA] * 3, protocol="consumer"), id="kohort-consumer-librdkafka"),
+    pytest.param(
+        "kohort", Case([KOHORT, KOHORT, LIBRDKAFKA], protocol="consumer", static=True), id="kohort-consumer-static"
+    ),
     pytest.param("kafka", Case([LIBRDKAFKA, KOHORT, KOHORT], "cooperative-sticky"), id="kafka-cooperative"),
     pytest.param("kafka", Case([KOHORT, LIBRDKAFKA, KOHORT], protocol="consumer"), id="kafka-consumer"),
     pytest.param(
@@ -100,7 +105,9 @@ def test_a_cooperative_member_keeps_what_stays_its_own(
     assert sorted(revoked) == b.owns
 
 
-@pytest.mark.parametrize(("broker", "protocol"), [("kohort", "classic"), ("kafka", "consumer")], indirect=["broker"])
+@pytest.mark.parametrize(
+    ("broker", "protocol"), [("kohort", "classic"), ("kohort", "consumer"), ("kafka", "consumer")], indirect=["broker"]
+)
 def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
     protocol: str, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
 ) -> None:

@@ -8,21 +8,22 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import NewTopic as TopicToCreate
 
-from kohort.client import AcknowledgeType, Admin, ShareConsumer, ShareRecord, TopicPartition
+from kohort.client import AcknowledgeType, Admin, ClientConfig, ShareConsumer, ShareRecord, TopicPartition
 from kohort.client.admin import ConfigResource, ResourceType
 from kohort.client.share_consumer import AcknowledgementResult, OffsetSpan, SharedRecordError
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 from ...waiting import run, until
+from ..newest_kafka import KafkaCluster
 from ..servers import Server
+from ..topics import create_topic
 from .records import by_partition, numbered, write
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
-
-BOTH = pytest.mark.parametrize("broker", ["kafka"], indirect=True)
-pytestmark = BOTH
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
@@ -287,3 +288,98 @@ def test_a_record_that_cannot_be_read_is_told_and_the_loop_goes_on(
         assert {(error.first_offset, error.last_offset) for error in errors} == {(1, 1)}
 
     run(scenario())
+
+
+def test_after_a_broker_was_killed_nothing_is_lost_and_nothing_accepted_comes_again(
+    own_broker: Server, new_name: NewName
+) -> None:
+    """The consumer goes on by itself with the broker that starts again."""
+    topic, group = new_name(), new_name()
+    bootstrap = own_broker.bootstrap
+    create_topic(AdminClient({"bootstrap.servers": bootstrap}), topic)
+    write(bootstrap, topic, numbered(1, 200))
+    results: list[AcknowledgementResult] = []
+    seen: list[ShareRecord] = []
+
+    async def scenario() -> None:
+        await set_group(bootstrap, group)
+        config = ClientConfig(bootstrap_servers=bootstrap, reconnect_backoff_max_ms=200, retry_backoff_max_ms=200)
+        async with ShareConsumer(
+            config, group_id=group, max_poll_records=20, on_acknowledged=results.append
+        ) as consumer:
+            consumer.subscribe(topic)
+            seen.extend(await take(consumer, 90))
+            await consumer.commit()
+            await asyncio.to_thread(own_broker.kill)
+            await asyncio.to_thread(own_broker.start)
+            while len({record.offset for record in seen}) < 200:
+                seen.extend(await consumer.poll(timeout_ms=200))
+            await consumer.commit()
+
+    run(scenario())
+    accepted: Counter[int] = Counter()
+    for result in results:
+        if result.error is None:
+            accepted.update(
+                n for first, last, kind in result.acknowledgements if kind == ACCEPT for n in range(first, last + 1)
+            )
+    assert set(accepted.values()) == {1}
+    deliveries = Counter(record.offset for record in seen)
+    assert not [offset for offset in range(90) if deliveries[offset] > 1]
+    assert set(accepted) == set(range(200))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", [{}, {"share_acquire_mode": "record_limit"}], ids=["ahead", "strict"])
+def test_one_of_three_brokers_is_killed_and_nothing_is_lost(cluster: KafkaCluster, mode: dict[str, str]) -> None:
+    """Two members go on with the new leaders; what an answer said was accepted is accepted once."""
+    topic, partitions, count = "queue", 6, 300
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([TopicToCreate(topic, num_partitions=partitions, replication_factor=3)])[topic].result(20)
+    write(cluster.bootstrap, topic, numbered(partitions, count))
+    accepted: Counter[tuple[int, int]] = Counter()
+    seen: set[tuple[int, int]] = set()
+
+    async def all_done() -> bool:
+        async with Admin(cluster.bootstrap) as admin:
+            lags = await admin.group_offsets.lag("team")
+        return len(lags) == partitions and {each.lag for each in lags.values()} == {0}
+
+    def told(result: AcknowledgementResult) -> None:
+        if result.error is None:
+            accepted.update(
+                (result.partition.partition, offset)
+                for first, last, kind in result.acknowledgements
+                if kind == ACCEPT
+                for offset in range(first, last + 1)
+            )
+
+    async def member(config: ClientConfig, begun: asyncio.Event, done: asyncio.Event) -> None:
+        async with ShareConsumer(
+            config,
+            group_id="team",
+            max_poll_records=20,
+            on_acknowledged=told,
+            **mode,  # type: ignore[arg-type]
+        ) as consumer:
+            consumer.subscribe(topic)
+            while not done.is_set():
+                seen.update((record.partition, record.offset) for record in await consumer.poll(timeout_ms=100))
+                if len(accepted) > partitions * count // 3:
+                    begun.set()
+
+    async def scenario() -> None:
+        await set_group(cluster.bootstrap, "team", record_lock_duration_ms="2000")
+        config = ClientConfig(bootstrap_servers=cluster.bootstrap, retry_backoff_max_ms=200)
+        begun, done = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(2):
+                tasks.create_task(member(config, begun, done))
+            await begun.wait()
+            await asyncio.to_thread(cluster.nodes[3].kill)
+            await until(all_done, "nothing is left")
+            done.set()
+
+    run(scenario(), timeout_s=120)
+    assert len(seen) == partitions * count
+    assert {place for place, times in accepted.items() if times > 1} == set()

@@ -78,7 +78,9 @@ def test_the_earlier_of_two_is_fenced(broker: Server, new_topic: NewTopic, new_n
 
 
 @pytest.mark.parametrize(
-    ("broker", "protocol"), [("kohort", "classic"), ("kafka", "classic"), ("kafka", "consumer")], indirect=["broker"]
+    ("broker", "protocol"),
+    [("kohort", "classic"), ("kohort", "consumer"), ("kafka", "classic"), ("kafka", "consumer")],
+    indirect=["broker"],
 )
 def test_from_topic_to_topic_exactly_once(
     protocol: str, broker: Server, new_topic: NewTopic, new_name: NewName

@@ -1,1 +1,1 @@
-"""Consumer groups (KIP-848) in virtual time: our coordinator, our client's state machine, and what goes wrong between."""
+"""Consumer groups (KIP-848) in virtual time: our coordinator, our client, and what goes wrong between."""

@@ -322,13 +322,38 @@ def nothing_repeated() -> Any:
 
 
 BREAKAGES: Final[tuple[Breakage, ...]] = (
-    revoked_ones_free, everything_free, revocations_unconfirmed, owned_ignored, never_reconciled, subscription_ignored,
-    partition_forgotten, partition_twice, all_to_one, topics_unnoticed, departure_unnoticed, regexes_unresolved,
-    never_due, epochs_unchecked, instances_unchecked, sessions_never_end, no_rebalance_timeout, no_timeouts_after_a_restart, stale_answers, member_unwritten,
-    target_unwritten, current_unwritten, tombstones_unwritten, epoch_unwritten, time_of_assignment_unwritten,
-    kept_in_memory, commits_unfenced, fenced_and_going_on, revoked_before_it_is,
-    never_acknowledged, nothing_repeated,
-)  # fmt: skip
+    revoked_ones_free,
+    everything_free,
+    revocations_unconfirmed,
+    owned_ignored,
+    never_reconciled,
+    subscription_ignored,
+    partition_forgotten,
+    partition_twice,
+    all_to_one,
+    topics_unnoticed,
+    departure_unnoticed,
+    regexes_unresolved,
+    never_due,
+    epochs_unchecked,
+    instances_unchecked,
+    sessions_never_end,
+    no_rebalance_timeout,
+    no_timeouts_after_a_restart,
+    stale_answers,
+    member_unwritten,
+    target_unwritten,
+    current_unwritten,
+    tombstones_unwritten,
+    epoch_unwritten,
+    time_of_assignment_unwritten,
+    kept_in_memory,
+    commits_unfenced,
+    fenced_and_going_on,
+    revoked_before_it_is,
+    never_acknowledged,
+    nothing_repeated,
+)
 
 UNNOTICED: Final[tuple[Breakage, ...]] = (old_commits_taken, static_ones_start_over, lost_answers_not_repeated)
 """What no world has noticed yet: another rule stands behind each, or it takes rarer luck than ten seeds have."""

@@ -86,7 +86,7 @@ class Checker:
         self._unrevoked = {at: (now, epoch) for at, (_, epoch) in self._unrevoked.items()}
 
     def check_deadlines(self) -> None:
-        """Nobody is a member who was silent for the session timeout, or kept what is revoked for its rebalance timeout."""
+        """Members that are silent, or keep what is revoked for their rebalance timeout, are gone."""
         world = self.world
         if not world.up or world.append_error is not None:
             return
@@ -208,12 +208,9 @@ class Checker:
         if wanted != set(owned):
             self._fail(f"{group}: nobody has {wanted - set(owned)}")
         sizes = [len(one.owned) for one in clients]
-        if (
-            len({frozenset(one.topics()) for one in clients}) == 1
-            and group.subscriptions.assignor("uniform") == "uniform"
-        ):
-            if max(sizes) - min(sizes) > 1:
-                self._fail(f"{group} is spread unevenly: {sizes}")
+        alike = len({frozenset(one.topics()) for one in clients}) == 1
+        if alike and group.subscriptions.assignor("uniform") == "uniform" and max(sizes) - min(sizes) > 1:
+            self._fail(f"{group} is spread unevenly: {sizes}")
         for partition in wanted:
             end = self.world.end_of(partition)
             if self.committed_at.get((group_id, partition), 0) != end:

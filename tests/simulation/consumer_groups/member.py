@@ -153,9 +153,9 @@ class Member:
         for effect in effects:
             self._carry_out(effect)
         error = self.machine.error
-        if self.machine.state is State.FATAL and getattr(error, "code", None) not in REFUSED:
-            if not isinstance(error, FencedError):
-                raise InvariantError(f"{self} is out because of {error}")
+        legitimate = isinstance(error, FencedError) or getattr(error, "code", None) in REFUSED
+        if self.machine.state is State.FATAL and not legitimate:
+            raise InvariantError(f"{self} is out because of {error}")
         if self.machine.state in (State.FATAL, State.UNSUBSCRIBED) and not self.machine.revoking:
             self.crash()
             return

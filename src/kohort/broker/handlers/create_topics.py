@@ -39,7 +39,7 @@ def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsRespon
     for topic in request.topics:
         if times[topic.name] > 1:
             refused[topic.name] = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        elif topic.name == METADATA_TOPIC or topic.name in INTERNAL_TOPICS:
+        elif _is_the_brokers_own(topic.name) and context.broker.topics.get(topic.name) is None:
             # Kafka allows to create its coordinators' topics in any shape, which breaks the coordinators.
             detail = f"Creation of internal topic {topic.name} is prohibited."
             refused[topic.name] = KafkaError(ErrorCode.INVALID_REQUEST, detail)
@@ -102,6 +102,10 @@ def _configs(given: Sequence[Wanted.Config]) -> dict[str, str]:
     if nulls:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
     return {config.name: config.value for config in given if config.value is not None}
+
+
+def _is_the_brokers_own(name: str) -> bool:
+    return name == METADATA_TOPIC or name in INTERNAL_TOPICS
 
 
 def _partitions(wanted: Wanted, default: int) -> int:

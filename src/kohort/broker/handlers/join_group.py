@@ -27,5 +27,5 @@ def handle(request: JoinGroupRequest, context: Context) -> JoinGroupResponse | R
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.broker.groups.submit(
-        request.group_id, lambda shard, now, reply: shard.classic.join(request, context.client, now, reply), refuse
+        request.group_id, lambda shard, now, reply: shard.join(request, context.client, now, reply), refuse
     )

@@ -18,7 +18,7 @@ def handle(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse |
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.broker.groups.submit(
-        request.group_id, lambda shard, now, reply: shard.classic.leave(request, context.client, now, reply), _refuse
+        request.group_id, lambda shard, now, reply: shard.leave(request, context.client, now, reply), _refuse
     )
 
 

@@ -24,7 +24,7 @@ def handle(request: SyncGroupRequest, context: Context) -> SyncGroupResponse | R
     if context.version >= WITH_PROTOCOL and not (request.protocol_type and request.protocol_name):
         return _refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return context.broker.groups.submit(
-        request.group_id, lambda shard, now, reply: shard.classic.sync(request, context.client, now, reply), _refuse
+        request.group_id, lambda shard, now, reply: shard.sync(request, context.client, now, reply), _refuse
     )
 
 

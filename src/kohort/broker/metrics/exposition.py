@@ -101,7 +101,7 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
         classic = shard.classic
         for state, count in classic.count_by_state().items():
             states[CLASSIC, state.value] += count
-        for modern in (shard.consumer, shard.streams):
+        for modern in (shard.consumer, shard.share, shard.streams):
             for modern_state, count in modern.count_by_state().items():
                 states[modern.kind, modern_state.value] += count
         rebalances += classic.completed_rebalances

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,11 +69,20 @@ def listing_as_json(group: GroupListing) -> dict[str, Any]:
 
 def group_tables(report: GroupReport) -> list[RenderableType]:
     """A group's header, its members and its offsets."""
-    shown: list[RenderableType] = [_header(report.group)]
-    if report.group.members:
-        shown.append(_members(report.group))
-    if report.lag:
-        shown.append(_offsets(report))
+    shown = members_tables(report)
+    return [*shown, *offsets_tables(report)]
+
+
+def members_tables(report: GroupReport) -> list[RenderableType]:
+    """A group's header and its members."""
+    return [_header(report.group), *([_members(report.group)] if report.group.members else [])]
+
+
+def offsets_tables(report: GroupReport) -> list[RenderableType]:
+    """A group's offsets; of a share group, also what is in flight."""
+    shown: list[RenderableType] = [_offsets(report)] if report.lag else []
+    if any(lag.in_flight for lag in report.lag.values()):
+        shown.append(_in_flight(report))
     return shown
 
 
@@ -108,6 +118,7 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
                 "leader_epoch": lag.leader_epoch if lag.leader_epoch >= 0 else None,
                 "metadata": lag.metadata,
                 "members": [member.member_id for member in owners.get(at, ())],
+                "in_flight": [each._asdict() for each in lag.in_flight],
             }
             for at, lag in report.lag.items()
         ],
@@ -181,6 +192,33 @@ def _offsets(report: GroupReport) -> RenderableType:
         rows.append(("in all", "", "", "", sum(known), ""))
     start = "Start" if report.group.type is GroupType.SHARE else "Committed"
     return table(("Topic", ">Partition", f">{start}", ">End", ">Lag", "Member"), rows)
+
+
+def _in_flight(report: GroupReport) -> RenderableType:
+    """Records of a share group that were handed out and aren't done."""
+    holders = {each.member_id for lag in report.lag.values() for each in lag.in_flight if each.member_id is not None}
+    names = short_names({*holders, *(member.member_id for member in report.group.members)})
+    rows = [
+        (
+            at.topic,
+            str(at.partition),
+            str(each.first_offset)
+            if each.first_offset == each.last_offset
+            else f"{each.first_offset}–{each.last_offset}",
+            each.state,
+            each.delivery_count,
+            None if each.member_id is None else names[each.member_id],
+            None if each.locked_until_ms is None else _clock(each.locked_until_ms),
+        )
+        for at, lag in report.lag.items()
+        for each in lag.in_flight
+    ]
+    return table(("Topic", ">Partition", ">In flight", "State", ">Deliveries", "Member", "Locked until"), rows)
+
+
+def _clock(ms: int) -> str:
+    """A time of the near future or past, in UTC, as far as anyone reads it."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%H:%M:%S} UTC"
 
 
 def short_names(member_ids: Iterable[str]) -> dict[str, str]:

@@ -17,11 +17,12 @@ from kohort.protocol.records.arrow import RECORD_SCHEMA
 if TYPE_CHECKING:
     from kohort.cli.data.row_block import RowBlock
     from kohort.client.consumer import Consumer
+    from kohort.client.share_consumer import ShareConsumer
 
 __all__ = ["block", "poll", "read_lines", "render_json", "text"]
 
 
-async def poll(consumer: Consumer, timeout_ms: float) -> Polled | None:
+async def poll(consumer: Consumer | ShareConsumer, timeout_ms: float) -> Polled | None:
     batch = await consumer.poll_batch(timeout_ms)
     if batch is None or not batch.num_rows:
         return None

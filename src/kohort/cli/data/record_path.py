@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kohort.cli.data.row_block import RowBlock
     from kohort.client.consumer import Consumer
     from kohort.client.producer import Producer
+    from kohort.client.share_consumer import ShareConsumer
 
 
 class Polled(NamedTuple):
@@ -53,7 +54,7 @@ class Block(Protocol):
 class RecordPath(Protocol):
     """What the modules `column_path` and `row_path` do: the same, byte for byte."""
 
-    async def poll(self, consumer: Consumer, timeout_ms: float) -> Polled | None:
+    async def poll(self, consumer: Consumer | ShareConsumer, timeout_ms: float) -> Polled | None:
         """The next records of a partition; None if there are none in time."""
 
     def text(self, template: Template, null: bytes) -> Render:

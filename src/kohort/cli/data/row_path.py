@@ -14,6 +14,7 @@ from kohort.client.types import TopicPartition
 
 if TYPE_CHECKING:
     from kohort.client.consumer import Consumer
+    from kohort.client.share_consumer import ShareConsumer
 
 __all__ = ["block", "poll", "read_lines", "render_json", "text"]
 
@@ -21,7 +22,7 @@ _MOST: Final = 8192
 """Records that are rendered at once."""
 
 
-async def poll(consumer: Consumer, timeout_ms: float) -> Polled | None:
+async def poll(consumer: Consumer | ShareConsumer, timeout_ms: float) -> Polled | None:
     records = await consumer.poll(_MOST, timeout_ms)  # of one partition
     if not records:
         return None

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kohort.client.administration.node_lookup import ask_all_brokers, live_brokers, metadata
-from kohort.client.administration.request_router import Failure, Node, RequestRouter
+from kohort.client.administration.node_lookup import ask_all_brokers, controller, live_brokers, metadata
+from kohort.client.administration.request_router import Failure, Node, RequestRouter, outcomes_of
 from kohort.client.errors import kafka_error, raise_for
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kohort.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
+from kohort.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,45 @@ class ClusterInfo:
             {each.name: VersionRange(each.min_version, each.max_version) for each in answer.supported_features},
             answer.finalized_features_epoch if answer.finalized_features_epoch >= 0 else None,
         )
+
+    async def update_features(
+        self,
+        levels: Mapping[str, int],
+        *,
+        downgrade: bool = False,
+        unsafe: bool = False,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Changes finalized levels, of all these features or none.
+
+        Args:
+            levels: the new ones, by name; 0 switches a feature off.
+            downgrade: whether levels go down instead of up.
+            unsafe: whether a downgrade may lose data.
+            validate_only: whether to change nothing.
+
+        Raises:
+            KafkaError: a level can't be changed so: FEATURE_UPDATE_FAILED, INVALID_UPDATE_VERSION.
+            PartialFailureError: an older broker has changed some of several.
+        """
+        kind = _UNSAFE_DOWNGRADE if unsafe else _SAFE_DOWNGRADE if downgrade else _UPGRADE
+
+        async def ask(node: Node, keys: Sequence[str]) -> Mapping[str, None]:
+            request = UpdateFeaturesRequest(
+                feature_updates=[
+                    UpdateFeaturesRequest.FeatureUpdate(feature=name, max_version_level=level, upgrade_type=kind)
+                    for name, level in levels.items()
+                ],
+                validate_only=validate_only,
+                timeout_ms=node.timeout_ms,
+            )
+            answer = await node.ask(request, UpdateFeaturesResponse)
+            raise_for(answer.error_code, answer.error_message)
+            outcomes_of((each.feature, each.error_code, each.error_message) for each in answer.results).checked()
+            return dict.fromkeys(keys)
+
+        (await self._router.ask_nodes(["features"], controller, ask, self._router.deadline(timeout_ms))).checked()
 
     async def log_dirs(
         self, brokers: Iterable[int] | None = None, *, timeout_ms: int | None = None

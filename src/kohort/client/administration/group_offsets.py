@@ -19,7 +19,7 @@ from kohort.client.administration.request_router import (
     outcomes_of,
 )
 from kohort.client.administration.resets import PlannedReset, ResetTo, Where, plan
-from kohort.client.administration.share_offsets import alter_share, delete_share, fetch_share
+from kohort.client.administration.share_offsets import ShareOffset, alter_share, delete_share, fetch_share
 from kohort.client.errors import PartialFailureError, raise_for
 from kohort.client.membership.offset_requests import BY_NAME, commit_codes, commit_request
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
@@ -27,6 +27,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kohort.protocol.share_in_flight import InFlight
 
 V = TypeVar("V")
 
@@ -48,6 +49,7 @@ class PartitionLag(NamedTuple):
         end: the offset after the last record that consumers may read; None if the topic is gone.
         lag: records between these; None if one isn't known. Of a share group, records that aren't acknowledged.
         leader_epoch, metadata: what was committed with the offset.
+        in_flight: of a share group, what became of records that were handed out; Kohort's brokers tell.
     """
 
     committed: int | None
@@ -55,6 +57,7 @@ class PartitionLag(NamedTuple):
     lag: int | None
     leader_epoch: int = -1
     metadata: str = ""
+    in_flight: tuple[InFlight, ...] = ()
 
 
 class GroupOffsets:
@@ -103,6 +106,7 @@ class GroupOffsets:
         deadline = self._router.deadline(timeout_ms)
         kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
         lags: dict[TopicPartition, int] = {}
+        share: dict[TopicPartition, ShareOffset] = {}
         if kind is GroupType.SHARE:
             share = await self._at_coordinator(group_id, deadline, fetch_share)
             offsets = {at: OffsetAndMetadata(each.start, each.leader_epoch) for at, each in share.items()}
@@ -128,6 +132,7 @@ class GroupOffsets:
                 lag,
                 -1 if committed is None else committed.leader_epoch,
                 "" if committed is None else committed.metadata,
+                share[at].in_flight if at in share else (),
             )
         return found
 

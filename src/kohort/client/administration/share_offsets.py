@@ -20,19 +20,29 @@ from kohort.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )
+from kohort.protocol.share_in_flight import IN_FLIGHT_TAG, InFlight, decode_in_flight
 
 
 class ShareOffset(NamedTuple):
-    """A share group's start offset in a partition, and its lag: records that aren't acknowledged; -1: unknown."""
+    """What a share group has of a partition.
+
+    Attributes:
+        start: its start offset, of the first record that isn't done.
+        leader_epoch: of the partition.
+        lag: records that aren't acknowledged; -1: unknown.
+        in_flight: what became of the records that were handed out, where the broker tells: Kohort's do.
+    """
 
     start: int
     leader_epoch: int
     lag: int
+    in_flight: tuple[InFlight, ...] = ()
 
 
 async def fetch_share(node: Node, group_id: str) -> dict[TopicPartition, ShareOffset]:
     """Returns the start offsets of all partitions for which the group has state."""
-    group_request = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
+    kind = DescribeShareGroupOffsetsRequest.Group
+    group_request = kind(group_id=group_id, topics=None, unknown_tags={IN_FLIGHT_TAG: b""})
     answer = await node.ask(DescribeShareGroupOffsetsRequest(groups=[group_request]), DescribeShareGroupOffsetsResponse)
     group = answer.groups[0]
     raise_for(group.error_code, group.error_message)
@@ -42,8 +52,16 @@ async def fetch_share(node: Node, group_id: str) -> dict[TopicPartition, ShareOf
             raise_for(each.error_code, f"{topic.topic_name}-{each.partition_index}: {each.error_message or ''}")
             if each.start_offset >= 0:
                 at = TopicPartition(topic.topic_name, each.partition_index)
-                found[at] = ShareOffset(each.start_offset, each.leader_epoch, each.lag)
+                found[at] = ShareOffset(each.start_offset, each.leader_epoch, each.lag, _in_flight(each.unknown_tags))
     return dict(sorted(found.items()))
+
+
+def _in_flight(tags: Mapping[int, bytes] | None) -> tuple[InFlight, ...]:
+    """Returns what a broker tells in a field of Kohort's own; nothing if it isn't Kohort's."""
+    try:
+        return tuple(decode_in_flight(tags[IN_FLIGHT_TAG])) if tags and IN_FLIGHT_TAG in tags else ()
+    except ValueError:
+        return ()
 
 
 async def alter_share(

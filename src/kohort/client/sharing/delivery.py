@@ -198,6 +198,17 @@ class Delivery:
             self._current.in_hands = len(records)
             return records
 
+    async def poll_batch(self, max_records: int, timeout_ms: float) -> pa.RecordBatch | None:
+        """As of `ShareConsumer.poll_batch`."""
+        with self._reading(Reader()):
+            self._ask_for_more()
+            await asyncio.sleep(0)
+            try:
+                async with time_limit(timeout_ms / 1000):
+                    return await self._next_batch(max_records)
+            except TimeoutError:
+                return None
+
     def _loop(self, start: Callable[[Reader], AsyncGenerator[T, None]]) -> AsyncIterator[T]:
         if self.closed:
             raise ClosedError("the consumer is closed")

@@ -18,7 +18,7 @@ def spans_of_records(records: Iterable[ShareRecord]) -> dict[TopicPartition, lis
     offsets: dict[TopicPartition, list[int]] = defaultdict(list)
     for record in records:
         offsets[TopicPartition(record.topic, record.partition)].append(record.offset)
-    return {at: _runs(found) for at, found in offsets.items()}
+    return {at: runs(found) for at, found in offsets.items()}
 
 
 def spans_of_batch(batch: pa.RecordBatch | pa.Table) -> dict[TopicPartition, list[OffsetSpan]]:
@@ -38,12 +38,13 @@ def spans_of_batch(batch: pa.RecordBatch | pa.Table) -> dict[TopicPartition, lis
             first, last = pc.min(offsets).as_py(), pc.max(offsets).as_py()
             consecutive = last - first + 1 == rows.num_rows
             found[TopicPartition(topic, number)] = (
-                [OffsetSpan(first, last)] if consecutive else _runs(offsets.to_pylist())
+                [OffsetSpan(first, last)] if consecutive else runs(offsets.to_pylist())
             )
     return found
 
 
-def _runs(offsets: Iterable[int]) -> list[OffsetSpan]:
+def runs(offsets: Iterable[int]) -> list[OffsetSpan]:
+    """Returns offsets as ranges, in order."""
     found: list[OffsetSpan] = []
     for offset in sorted(set(offsets)):
         if found and found[-1].last + 1 == offset:

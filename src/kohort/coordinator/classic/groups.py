@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from kohort.coordinator.classic.effects import Effects
@@ -276,6 +276,21 @@ class ClassicGroups:
             self.completed_rebalances += 1
         for member in apply_record(group, value):
             self.rebalancer.cancel_session_timeout(member)
+
+    def continue_converted(self, group_id: str, protocols: Mapping[str, dict[str, bytes]], why: str | None) -> None:
+        """Goes on with a group that was a consumer group, once the record is replayed that makes it a classic one.
+
+        Args:
+            protocols: all that members support, by member id; the record has the group's protocol alone.
+            why: rebalances the group for this reason; None: its assignments are what they should be.
+        """
+        with self._effects.of_timer():
+            group = self._groups[group_id]
+            for member in group.members.values():
+                group.change_protocols(member, protocols[member.member_id])
+                self.rebalancer.reset_session_timeout(group, member, self._effects.now)
+            if why is not None:
+                self.rebalancer.prepare_rebalance(group, why)
 
     def ensure_simple_group(self, group_id: str) -> None:
         """Makes an unknown group a simple one, as an offset of it was replayed."""

@@ -33,36 +33,25 @@ from kohort.protocol.topic_partition import TopicIdPartition
 log = logging.getLogger(__name__)
 
 
-class _Heartbeat(NamedTuple):
-    """A heartbeat of a member that joins or stays.
+class MemberUpdate(NamedTuple):
+    """What a member that joins or stays says: in a heartbeat, or in a JoinGroup of the classic protocol.
 
     Attributes:
-        sender: the member before this heartbeat.
+        sender: the member before it.
         metadata: its metadata after it.
         owned: the partitions that it says it has; None if it doesn't say.
     """
 
-    request: ConsumerGroupHeartbeatRequest
+    member_id: str
     client: Client
     sender: Sender
     metadata: ConsumerMetadata
     owned: Partitions | None
 
     @property
-    def member_id(self) -> str:
-        return self.request.member_id
-
-    @property
     def changes_subscription(self) -> bool:
         before, after = self.sender.metadata, self.metadata
         return before.topics != after.topics or (before.regex or "") != (after.regex or "")
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it says everything, as after an error; such a member gets its assignment again."""
-        request = self.request
-        subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-        return request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
 
 
 class Heartbeats:
@@ -94,49 +83,61 @@ class Heartbeats:
         if not request.member_id:  # only a member that joins, in version 0
             request = copy.copy(request)
             request.member_id = self._new_member_id()
-        heartbeat = _identify(draft, request, client)
-        reasons = self._changes(draft, heartbeat)
+        update = _identify(draft, request, client)
+        current, before = self.update(draft, update), update.sender
+        tells = _is_full(request) or before.behind or before.new or current.assigned != before.current.assigned
+        return heartbeat_response(draft, request.member_id, current, tells_assignment=tells, moving=moves(draft))
+
+    def update(
+        self, draft: Draft, update: MemberUpdate, *, assigns: bool = True
+    ) -> CurrentAssignment[TopicIdPartition, Role]:
+        """Takes in what a member says, and moves it towards its part of the target.
+
+        Args:
+            assigns: makes a target that is due. Otherwise the member stays where it is unless the target is up to date.
+        """
+        reasons = self._changes(draft, update)
         if (reasons or not draft.soft.topics_checked) and topics_changed(draft, self._cluster):
             reasons.append("its topics changed")
         draft.soft = replace(draft.soft, topics_checked=True)
         if reasons:
             draft.bump("; ".join(reasons))
-        update_target(draft, self._cluster)
-        current = self._reconcile(draft, heartbeat)
+        if assigns:
+            update_target(draft, self._cluster)
+        outdated = not assigns and draft.assignment_epoch < draft.epoch
+        current = update.sender.current if outdated else self._reconcile(draft, update)
         self._resolve(draft)
-        draft.then(self._reset_timeouts, draft, heartbeat, current)
-        before = heartbeat.sender
-        tells = heartbeat.is_full or before.behind or before.new or current.assigned != before.current.assigned
-        return heartbeat_response(draft, request.member_id, current, tells_assignment=tells, moving=moves(draft))
+        draft.then(self._reset_timeouts, draft, update, current)
+        return current
 
-    def _changes(self, draft: Draft, heartbeat: _Heartbeat) -> list[str]:
+    def _changes(self, draft: Draft, update: MemberUpdate) -> list[str]:
         """Updates the member's metadata; returns why partitions are to be assigned again, if they are."""
-        before, after = heartbeat.sender.metadata, heartbeat.metadata
-        if heartbeat.sender.new or after != before:
-            draft.put_member(heartbeat.member_id, after)
+        before, after = update.sender.metadata, update.metadata
+        if update.sender.new or after != before:
+            draft.put_member(update.member_id, after)
         reasons = []
         if after.topics != before.topics:
-            reasons.append(f"member {heartbeat.member_id} subscribes to other topics")
-        if why := update_regex(draft, before, after, heartbeat.client):
+            reasons.append(f"member {update.member_id} subscribes to other topics")
+        if why := update_regex(draft, before, after, update.client):
             reasons.append(why)
         return reasons
 
-    def _reconcile(self, draft: Draft, heartbeat: _Heartbeat) -> CurrentAssignment[TopicIdPartition, Role]:
+    def _reconcile(self, draft: Draft, update: MemberUpdate) -> CurrentAssignment[TopicIdPartition, Role]:
         """Moves the member towards its part of the target, as far as it still subscribes to the topics."""
-        group, member_id, before = draft.group, heartbeat.member_id, heartbeat.sender.current
-        forced = heartbeat.changes_subscription
+        group, member_id, before = draft.group, update.member_id, update.sender.current
+        forced = update.changes_subscription
         if not forced and before.is_reconciled_to(draft.assignment_epoch):
             return before
-        selves = {member_id, heartbeat.sender.replaces}
+        selves = {member_id, update.sender.replaces}
 
         def free(partition: TopicIdPartition, role: Role) -> bool:
             del role
             return all(holder in selves for holder in group.ownership.holders(partition))
 
-        ids = subscribed_ids(draft, heartbeat.metadata, self._cluster)
+        ids = subscribed_ids(draft, update.metadata, self._cluster)
         wanted = {partition: role for partition, role in draft.target(member_id).items() if partition.topic_id in ids}
         epoch = draft.assignment_epoch
-        current = reconcile(before, wanted, epoch, heartbeat.owned, free, RULES, forced=forced)
+        current = reconcile(before, wanted, epoch, update.owned, free, RULES, forced=forced)
         if current is not before:
             draft.put_current(member_id, current)
             log.info(
@@ -152,15 +153,16 @@ class Heartbeats:
         return current
 
     def _reset_timeouts(
-        self, draft: Draft, heartbeat: _Heartbeat, current: CurrentAssignment[TopicIdPartition, Role]
+        self, draft: Draft, update: MemberUpdate, current: CurrentAssignment[TopicIdPartition, Role]
     ) -> None:
-        """Resets the session timeout; starts or ends the rebalance timeout."""
-        sender, now, timeout = heartbeat.sender, draft.now, heartbeat.metadata.rebalance_timeout_ms
-        group_id, member_id = draft.group_id, heartbeat.member_id
+        """Resets the session timeout; starts or ends the rebalance timeout, which classic members don't have."""
+        sender, now, timeout = update.sender, draft.now, update.metadata.rebalance_timeout_ms
+        group_id, member_id, classic = draft.group_id, update.member_id, update.metadata.classic
         if sender.replaces is not None and sender.replaces != member_id:
             self._timers.stop(group_id, sender.replaces)
-        self._timers.reset_session_timeout(group_id, member_id, now, draft.settings.session_timeout_ms)
-        if current.state is not MemberState.UNREVOKED:
+        session = draft.settings.session_timeout_ms if classic is None else classic.session_timeout_ms
+        self._timers.reset_session_timeout(group_id, member_id, now, session)
+        if current.state is not MemberState.UNREVOKED or classic is not None:
             self._timers.stop_rebalance_timeout(group_id, member_id)
         elif current is not sender.current and timeout > 0:
             self._timers.start_rebalance_timeout(group_id, member_id, current.epoch, now + timeout)
@@ -195,10 +197,16 @@ class Heartbeats:
             draft.bump(f"member {member_id} is gone: {why}")
 
 
-def _identify(draft: Draft, request: ConsumerGroupHeartbeatRequest, client: Client) -> _Heartbeat:
+def _identify(draft: Draft, request: ConsumerGroupHeartbeatRequest, client: Client) -> MemberUpdate:
     owned = None if request.topic_partitions is None else partitions_of(request.topic_partitions)
     if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
         sender = joining_member(draft, request)
     else:
         sender = identified_member(draft.group, request, owned)
-    return _Heartbeat(request, client, sender, sender.metadata.merged(request, client), owned)
+    return MemberUpdate(request.member_id, client, sender, sender.metadata.merged(request, client), owned)
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether a heartbeat says everything, as after an error; such a member gets its assignment again."""
+    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    return request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None

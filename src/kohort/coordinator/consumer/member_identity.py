@@ -47,8 +47,11 @@ def joining_member(draft: Draft, request: ConsumerGroupHeartbeatRequest) -> Send
     """
     group, member_id, instance_id = draft.group, request.member_id, request.instance_id
     check_room(group, member_id, instance_id, draft.settings.max_size)
+    holder = group.members.get(group.static_ids.get(instance_id or "", member_id))
+    if holder is not None and holder.member_id != member_id and holder.metadata.classic is not None:
+        return takes_its_place(draft, holder, member_id)  # a classic member can't leave for a while
     if (replaced := replaced_member(group, member_id, instance_id)) is not None:
-        return _takes_its_place(draft, replaced, member_id)
+        return takes_its_place(draft, replaced, member_id)
     member = group.members.get(member_id)
     if member is None:
         log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
@@ -57,7 +60,7 @@ def joining_member(draft: Draft, request: ConsumerGroupHeartbeatRequest) -> Send
     return Sender(member.metadata, member.current, behind=True)
 
 
-def _takes_its_place(draft: Draft, member: Member[ConsumerMetadata, TopicIdPartition, Role], member_id: str) -> Sender:
+def takes_its_place(draft: Draft, member: Member[ConsumerMetadata, TopicIdPartition, Role], member_id: str) -> Sender:
     """Returns a static member that is back, with the partitions that it had."""
     holder = member.member_id
     log.info("static member is back group=%s member=%s was=%s", draft.group_id, member_id, holder)

@@ -8,7 +8,7 @@ from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.groups import ConsumerGroups
 from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
-from kohort.coordinator.modern.offset_rules import validate_commit, validate_fetch
+from kohort.coordinator.modern.offset_rules import MEMBER_EPOCHS, validate_commit, validate_fetch
 from kohort.coordinator.modern.partitions import Role
 from kohort.coordinator.offsets import EACH_COMMIT
 from kohort.coordinator.step import Record
@@ -42,7 +42,8 @@ class ConsumerOffsetRules:
             topic_id = self._cluster.topic_id(topic)
             return None if topic_id is None else current.assignment_epochs.get(TopicIdPartition(topic_id, partition))
 
-        return validate_commit(
+        classic = self._is_classic(group_id, member_id)
+        code = validate_commit(
             self._group(group_id).members,
             member_id,
             generation_or_epoch,
@@ -50,11 +51,13 @@ class ConsumerOffsetRules:
             partitions,
             assignment_epoch,
             transactional=transactional,
-            version=version,
+            version=max(version, MEMBER_EPOCHS) if classic else version,
         )
+        return _for_classic(code) if classic else code
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        return validate_fetch(self._group(group_id).members, member_id, member_epoch)
+        code = validate_fetch(self._group(group_id).members, member_id, member_epoch)
+        return _for_classic(code) if self._is_classic(group_id, member_id or "") else code
 
     def validate_delete(self, group_id: str) -> ErrorCode:
         """Returns NONE: the topics that a consumer group reads are known."""
@@ -77,7 +80,16 @@ class ConsumerOffsetRules:
         """Returns the records that remove a group without members."""
         return [] if self._group(group_id).members else self._groups.delete(group_id)
 
+    def _is_classic(self, group_id: str, member_id: str) -> bool:
+        """Whether a member uses the classic protocol, whose generation is its member epoch."""
+        member = self._group(group_id).members.get(member_id)
+        return member is not None and member.metadata.classic is not None
+
     def _group(self, group_id: str) -> ConsumerGroup:
         group = self._groups.get(group_id)
         assert group is not None
         return group
+
+
+def _for_classic(code: ErrorCode) -> ErrorCode:
+    return ErrorCode.ILLEGAL_GENERATION if code is ErrorCode.STALE_MEMBER_EPOCH else code

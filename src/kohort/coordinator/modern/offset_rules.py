@@ -10,7 +10,8 @@ from kohort.coordinator.modern.group import Member
 from kohort.protocol.errors import ErrorCode
 
 _NOT_A_MEMBER: Final = -1
-_MEMBER_EPOCHS: Final = 9  # first version of OffsetCommit that carries a member epoch (KIP-848)
+MEMBER_EPOCHS: Final = 9
+"""First version of OffsetCommit that carries a member epoch (KIP-848)."""
 
 
 def validate_commit(
@@ -42,7 +43,7 @@ def validate_commit(
     member = members.get(member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if not transactional and version < _MEMBER_EPOCHS:
+    if not transactional and version < MEMBER_EPOCHS:
         return ErrorCode.UNSUPPORTED_VERSION
     current = member.current
     if epoch == current.epoch:

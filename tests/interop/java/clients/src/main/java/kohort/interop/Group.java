@@ -11,7 +11,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
  * A group that grows to three members, shrinks to two and grows again, while records keep coming. --topic T, of six partitions and
- * empty; --assignor CLASS; --static true gives the members instance ids. Every record must be read once.
+ * empty; --assignor CLASS, or "consumer" for the consumer protocol, in which the broker assigns; --static true gives the members instance ids. Every record must be read once.
  */
 final class Group {
     private static final int PARTITIONS = 6;
@@ -76,8 +76,12 @@ final class Group {
     }
 
     private void join(String name) {
-        var configs = new HashMap<String, Object>(Map.of(
-                "group.id", "group-" + topic, "client.id", name, "partition.assignment.strategy", options.text("assignor")));
+        var configs = new HashMap<String, Object>(Map.of("group.id", "group-" + topic, "client.id", name));
+        if (options.text("assignor").equals("consumer")) {
+            configs.put("group.protocol", "consumer");
+        } else {
+            configs.put("partition.assignment.strategy", options.text("assignor"));
+        }
         if (fixed) {
             configs.put("group.instance.id", "instance-" + name);
         }

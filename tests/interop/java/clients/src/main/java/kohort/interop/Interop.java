@@ -29,6 +29,7 @@ public final class Interop {
             "transactions", Transactions::run,
             "group", Group::run,
             "member", Member::run,
+            "share", Share::run,
             "topics", Topics::run,
             "transactions-admin", TransactionsAdmin::run,
             "groups-admin", GroupsAdmin::run));

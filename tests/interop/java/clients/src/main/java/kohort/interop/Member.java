@@ -13,7 +13,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
 
-/** A member of a classic group that commits all it has read: after every poll and before it gives partitions up. */
+/** A member of a group that commits all it has read: after every poll and before it gives partitions up. */
 final class Member implements Runnable, ConsumerRebalanceListener {
     /** What a member owns in a generation. */
     record Share(int generation, List<Integer> partitions) { }
@@ -48,8 +48,11 @@ final class Member implements Runnable, ConsumerRebalanceListener {
     Member(Options options, String topic, Map<String, ?> configs) {
         var all = new HashMap<String, Object>(Map.of(
                 "group.protocol", "classic", "auto.offset.reset", "earliest", "enable.auto.commit", false,
-                "heartbeat.interval.ms", 100, "session.timeout.ms", 6000, "metadata.max.age.ms", 2000));
+                "metadata.max.age.ms", 2000));
         all.putAll(configs);
+        if (all.get("group.protocol").equals("classic")) {
+            all.putAll(Map.of("heartbeat.interval.ms", 100, "session.timeout.ms", 6000));
+        }
         consumer = options.consumer(all);
         consumer.subscribe(List.of(topic), this);
     }

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -37,6 +38,10 @@ final class Options {
 
     KafkaConsumer<String, String> consumer(Map<String, ?> defaults) {
         return new KafkaConsumer<>(configs(defaults), new StringDeserializer(), new StringDeserializer());
+    }
+
+    KafkaShareConsumer<String, String> shareConsumer(Map<String, ?> defaults) {
+        return new KafkaShareConsumer<>(configs(defaults), new StringDeserializer(), new StringDeserializer());
     }
 
     Admin admin() {
