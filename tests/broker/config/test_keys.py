@@ -25,13 +25,19 @@ OUR_BROKER_KEYS = {
     "group.consumer.moving.heartbeat.interval.ms": ("int", 500),
     "group.share.moving.heartbeat.interval.ms": ("int", 500),
 }
-OUR_GROUP_KEYS = {"consumer.moving.heartbeat.interval.ms": ("int", 500)}
+OUR_GROUP_KEYS = {
+    "consumer.moving.heartbeat.interval.ms": ("int", 500),
+    "share.moving.heartbeat.interval.ms": ("int", 500),
+}
 """Keys that Kafka doesn't have."""
 
 NEWER_BROKER_KEYS = OUR_BROKER_KEYS | {
     "group.consumer.assignment.interval.ms": ("int", 1000),
     "group.consumer.max.assignment.interval.ms": ("int", 15_000),
     "group.consumer.min.assignment.interval.ms": ("int", 0),
+    "group.share.assignment.interval.ms": ("int", 1000),
+    "group.share.max.assignment.interval.ms": ("int", 15_000),
+    "group.share.min.assignment.interval.ms": ("int", 0),
     "errors.deadletterqueue.auto.create.topics.enable": ("boolean", False),
     "errors.deadletterqueue.topic.name.prefix": ("string", "dlq."),
     "group.share.max.delivery.count.limit": ("int", 10),
@@ -49,6 +55,7 @@ NEWER_BROKER_KEYS = OUR_BROKER_KEYS | {
 NEWER_TOPIC_KEYS = {"errors.deadletterqueue.group.enable": ("boolean", False)}
 NEWER_GROUP_KEYS = OUR_GROUP_KEYS | {
     "consumer.assignment.interval.ms": ("int", 1000),
+    "share.assignment.interval.ms": ("int", 1000),
     "errors.deadletterqueue.copy.record.enable": ("boolean", False),
     "errors.deadletterqueue.topic.name": ("string", ""),
     "share.delivery.count.limit": ("int", 5),

@@ -33,6 +33,7 @@ def test_a_member_joins_and_gets_its_partitions_with_the_next_heartbeat(ask: Ask
     assert (topic.topic_id, tuple(topic.partitions)) == (topic_id, (0, 1))
 
 
+@pytest.mark.parametrize("settings", [{"group.share.assignment.interval.ms": 0}])
 def test_topics_that_come_and_grow_are_seen_without_a_wait(broker: Broker) -> None:
     async def run() -> None:
         ask = asker(broker)

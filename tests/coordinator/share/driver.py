@@ -54,7 +54,7 @@ class Driver:
     """
 
     topics: Mapping[str, int] = field(default_factory=lambda: {"a": 3, "b": 2})
-    settings: ShareSettings = field(default_factory=ShareSettings)
+    settings: ShareSettings = field(default_factory=lambda: ShareSettings(assignment_interval_ms=0))
     automatic: bool = True
 
     def __post_init__(self) -> None:

@@ -165,7 +165,7 @@ def test_requests_that_are_wrong_whatever_the_group(wrong: dict[str, object]) ->
 
 
 def test_a_full_group_takes_nobody_else() -> None:
-    driver = Driver(settings=ShareSettings(max_size=1))
+    driver = Driver(settings=ShareSettings(max_size=1, assignment_interval_ms=0))
     epoch = driver.settle("m", "a")
 
     assert driver.refused("n", 0, "a") == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -174,7 +174,7 @@ def test_a_full_group_takes_nobody_else() -> None:
 
 
 def test_a_member_without_heartbeats_is_removed_after_its_session_timeout() -> None:
-    driver = Driver({"a": 1}, ShareSettings(session_timeout_ms=1_000))
+    driver = Driver({"a": 1}, ShareSettings(session_timeout_ms=1_000, assignment_interval_ms=0))
     epoch = driver.settle("m1", "a")
     driver.beat("m2", 0, "a")
     driver.wait(600)
@@ -187,7 +187,7 @@ def test_a_member_without_heartbeats_is_removed_after_its_session_timeout() -> N
 
 
 def test_session_timeouts_start_over_after_a_restart() -> None:
-    driver = Driver({"a": 1}, ShareSettings(session_timeout_ms=1_000))
+    driver = Driver({"a": 1}, ShareSettings(session_timeout_ms=1_000, assignment_interval_ms=0))
     driver.settle("m", "a")
     driver.wait(900)
     driver.restart()
@@ -239,3 +239,51 @@ def test_what_can_not_be_appended_changes_nothing() -> None:
     assert driver.fenced == []
     driver.failing = None
     assert driver.beat("m", 2).member_epoch == 3
+
+
+def test_a_new_target_waits_for_the_assignment_interval() -> None:
+    driver = Driver({"a": 2}, ShareSettings(assignment_interval_ms=1_000))
+    epoch = driver.settle("m1", "a")  # the first partitions don't wait
+    assert driver.assigned("m1") == {"a": [0, 1]}
+    joined = driver.beat("m2", 0, "a")
+    assert (joined.member_epoch, told(driver, joined), joined.heartbeat_interval_ms) == (epoch, {}, 500)
+    driver.wait(999)
+    assert driver.beat("m2", epoch).member_epoch == epoch
+    driver.now += 1  # the time of a heartbeat is its own: a wheel in which no timer is due stands still
+
+    assigned = driver.beat("m2", epoch)
+
+    assert assigned.member_epoch == epoch + 1
+    assert told(driver, assigned) is not None
+
+
+def test_a_topic_that_appears_within_the_interval_takes_one_epoch() -> None:
+    driver = Driver({}, ShareSettings(assignment_interval_ms=1_000))
+    epoch = driver.settle("m", "later")
+    driver.topic("later", 1)
+
+    assert driver.beat("m", epoch).member_epoch == epoch
+    assigned = driver.beat("m", epoch)
+
+    assert (assigned.member_epoch, told(driver, assigned)) == (epoch + 1, {"later": [0]})
+
+
+def test_partitions_of_topics_that_are_gone_go_without_a_new_target() -> None:
+    driver = Driver({"a": 1, "b": 1}, ShareSettings(assignment_interval_ms=1_000))
+    epoch = driver.settle("m", "a", "b")
+    driver.delete_topic("a")
+
+    without = driver.beat("m", epoch)
+
+    assert (without.member_epoch, told(driver, without)) == (epoch, {"b": [0]})
+    driver.wait(1_000)
+    assert driver.beat("m", epoch).member_epoch == epoch + 1
+
+
+def test_partitions_that_a_member_does_not_subscribe_to_any_longer_go_without_a_new_target() -> None:
+    driver = Driver({"a": 1, "b": 1}, ShareSettings(assignment_interval_ms=1_000))
+    epoch = driver.settle("m", "a", "b")
+
+    without = driver.beat("m", epoch, "b")
+
+    assert (without.member_epoch, told(driver, without)) == (epoch, {"b": [0]})

@@ -20,6 +20,7 @@ def snapshot(group: ShareGroup | None) -> Any:
         group.epoch,
         group.assignment_epoch,
         group.metadata_hash,
+        group.assigned_at,
         group.states,
         {name: (member.metadata, member.current) for name, member in sorted(group.members.items())},
         {name: target for name, target in sorted(group.target.items()) if name in group.members},

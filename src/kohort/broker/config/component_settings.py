@@ -143,7 +143,6 @@ def share_settings(settings: Settings, configs: Mapping[str, str]) -> ShareSetti
     from kohort.coordinator.share.settings import ShareSettings
 
     return ShareSettings(
-        moving_heartbeat_interval_ms=settings.int("group.share.moving.heartbeat.interval.ms"),
         initialize_retry_interval_ms=settings.int("group.share.initialize.retry.interval.ms"),
         max_size=settings.int("group.share.max.size"),
         assignors=settings.names("group.share.assignors"),

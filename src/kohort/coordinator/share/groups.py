@@ -65,6 +65,7 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
     def _join_or_stay(
         self, draft: Draft, request: ShareGroupHeartbeatRequest, client: Client, now: int
     ) -> HeartbeatResult:
+        draft.now = now
         return self._heartbeats.heartbeat(draft, request, client, now)
 
     def _leave(self, draft: Draft, request: ShareGroupHeartbeatRequest, now: int) -> HeartbeatResult:
@@ -77,8 +78,8 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
         return HeartbeatResult.refused(error)
 
     def _may_cache(self, draft: Draft, result: HeartbeatResult) -> bool:
-        """Not while partitions are initialized: after a while that is tried again."""
-        return not draft.states.initializing
+        """Not while partitions are initialized, or a target waits: after a while either goes on."""
+        return not draft.states.initializing and draft.assignment_epoch == draft.epoch
 
     # What happens elsewhere -------------------------------------------------------------------------------------
 
@@ -168,7 +169,7 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
         return ShareGroup(group_id)
 
     def _draft(self, group: ShareGroup) -> Draft:
-        return Draft(group, self.environment.settings_of(group.group_id))
+        return Draft(group, self.environment.settings_of(group.group_id), self._wheel.now)
 
     def _replay(self, group: ShareGroup, key: Any, value: Data | None) -> bool:
         return replay(group, key, value)

@@ -63,8 +63,7 @@ class Heartbeats:
             draft.put_member(member_id, merged)
         names = subscribed_names(draft)
         self._bump_if_needed(draft, names, subscribes=merged.topics != metadata.topics)
-        if draft.assignment_epoch < draft.epoch:
-            update_target(draft, self._cluster)
+        update_target(draft, names, self._cluster)
         current = self._reconcile(draft, member_id, before, merged)
         initialization = self._initialize(draft, names, now)
         draft.then(
@@ -107,6 +106,8 @@ class Heartbeats:
         topic_ids = {self._cluster.topic_id(name) for name in metadata.topics}
         wanted = {place: role for place, role in draft.target(member_id).items() if place.topic_id in topic_ids}
         current = reconcile(before, wanted, draft.assignment_epoch, None, lambda place, role: True, RULES)
+        if current is before and before.assigned != wanted:  # other topics before a new target: what it has is less
+            current = replace(before, assigned=wanted)
         if current is not before:
             draft.put_current(member_id, current)
             log.info(
@@ -185,9 +186,13 @@ def _identify(draft: Draft, request: ShareGroupHeartbeatRequest) -> CurrentAssig
 def _interval_ms(draft: Draft, member_id: str, current: CurrentAssignment[TopicIdPartition, Role]) -> int:
     """The time to the next heartbeat: short while partitions are initialized, or members haven't their target yet."""
     settings, epoch = draft.settings, draft.assignment_epoch
-    moving = bool(draft.states.initializing) or any(
-        not (current if each == member_id else held).is_reconciled_to(epoch)
-        for each, (_, held) in draft.members().items()
+    moving = (
+        draft.assignment_epoch < draft.epoch
+        or bool(draft.states.initializing)
+        or any(
+            not (current if each == member_id else held).is_reconciled_to(epoch)
+            for each, (_, held) in draft.members().items()
+        )
     )
     interval = settings.heartbeat_interval_ms
     return min(interval, settings.moving_heartbeat_interval_ms) if moving else interval

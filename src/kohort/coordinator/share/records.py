@@ -49,11 +49,11 @@ def group_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
     )
 
 
-def assignment_epoch_record(group_id: str, epoch: int) -> Record:
-    """Type 12: the epoch of the target."""
+def assignment_epoch_record(group_id: str, epoch: int, assigned_at: int = 0) -> Record:
+    """Type 12: the epoch of the target, and when it was made, in ms since 1970."""
     return Record(
         target_epoch.ShareGroupTargetAssignmentMetadataKey(group_id=group_id),
-        target_epoch.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch),
+        target_epoch.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=assigned_at),
     )
 
 

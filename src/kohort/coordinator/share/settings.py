@@ -13,6 +13,7 @@ class ShareSettings:
         session_timeout_ms: time without a heartbeat after which a member is fenced.
         heartbeat_interval_ms: the time between heartbeats that members are told.
         moving_heartbeat_interval_ms: the same while the group is moving, if that is shorter.
+        assignment_interval_ms: least time between two targets; 0 for none.
         initialize_retry_interval_ms: time after which the state of a partition is initialized again that isn't yet.
         max_size: most members of the group.
         assignors: the server's assignors by name; the first one is used.
@@ -21,6 +22,7 @@ class ShareSettings:
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     moving_heartbeat_interval_ms: int = 500
+    assignment_interval_ms: int = 1_000
     initialize_retry_interval_ms: int = 30_000
     max_size: int = 200
     assignors: tuple[str, ...] = ("simple",)

@@ -13,8 +13,22 @@ from kohort.coordinator.share.member import Role
 log = logging.getLogger(__name__)
 
 
-def update_target(draft: Draft, cluster: Cluster) -> None:
-    """Makes the target for the group's epoch."""
+def update_target(draft: Draft, names: frozenset[str], cluster: Cluster) -> None:
+    """Brings the target up to the group's epoch, unless the latest was made too short a while ago.
+
+    A target that gives nothing to anybody doesn't count: a group's first partitions are assigned as soon as they are
+    initialized. A heartbeat after that while makes a target that is due.
+
+    Args:
+        names: the topics that members subscribe to.
+    """
+    if draft.assignment_epoch >= draft.epoch:
+        return
+    since = draft.now - draft.assigned_at
+    if draft.assigned_at and 0 <= since < draft.settings.assignment_interval_ms:
+        empty = not any(draft.target(member_id) for member_id in draft.members())
+        if not (empty and assignment_pending(draft, names, cluster)):
+            return
     members = draft.members()
     ids: dict[str, UUID] = {}
     partitions_of: dict[UUID, int] = {}
