@@ -40,6 +40,7 @@ final class Internals {
         when(broker.config()).thenReturn(config);
         when(broker.sharedServer().loader()).thenReturn(null);
         when(broker.groupCoordinator().groupMetadataTopicConfigs()).thenReturn(new Properties());
+        when(broker.socketServer().boundPort(any())).thenAnswer(call -> cluster.brokerBoundPorts().get(0));
         when(broker.boundPort(any())).thenAnswer(call -> cluster.brokerBoundPorts().get(0));
         when(broker.metadataCache().numPartitions(anyString())).thenAnswer(call -> partitions(call.getArgument(0)));
         when(broker.metadataCache().getLeaderAndIsr(anyString(), anyInt()))
