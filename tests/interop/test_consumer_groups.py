@@ -9,13 +9,13 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from ..waiting import eventually
-from .group_life import ALL, shared
-from .members import Feeder, Members, assert_at_least_once
+from .group_life import ALL, live, shared
+from .members import Feeder, MemberProcess, Members, assert_at_least_once
 from .servers import QUICK_CONSUMER_GROUPS, Server
 from .topics import create_topic
 
 NewName = Callable[[], str]
-LIBRDKAFKA = "librdkafka_member"
+LIBRDKAFKA, KOHORT = "librdkafka_member", "kohort_member"
 
 pytestmark = pytest.mark.parametrize("own_server", [QUICK_CONSUMER_GROUPS], indirect=True, ids=["quick"])
 
@@ -46,6 +46,22 @@ def test_three_grow_and_shrink_and_nothing_is_lost(
     a.leave()
     c.leave()
     assert_at_least_once(members.all, ends)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "programs", [[LIBRDKAFKA] * 3, [LIBRDKAFKA, KOHORT, LIBRDKAFKA]], ids=["librdkafka", "librdkafka-and-kohort"]
+)
+def test_three_grow_shrink_crash_and_come_back(
+    programs: list[str], own_server: Server, admin: AdminClient, members: Members, new_name: NewName
+) -> None:
+    topic, group = create_topic(admin, new_name(), len(ALL), {}), new_name()
+    common = {"bootstrap": own_server.bootstrap, "group": group, "topic": topic, "protocol": "consumer"}
+
+    def start(slot: int) -> MemberProcess:
+        return members.start(programs[slot], **common)
+
+    assert_at_least_once(members.all, live(own_server.bootstrap, topic, members, start))
 
 
 @pytest.mark.long  # within ten seconds, regular expressions are not resolved again
