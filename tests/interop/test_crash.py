@@ -101,11 +101,22 @@ def test_the_heir_of_a_transactional_id_aborts_what_was_open(server: Server, lib
     assert [m.value for m in library.consume(server.bootstrap, TOPIC, committed=True)] == [b"heir's"]
 
 
-@pytest.mark.parametrize("program", ["librdkafka_member", "kafka_python_member", "aiokafka_member"])
-def test_a_group_works_on_from_its_committed_offsets(program: str, server: Server, members: Members) -> None:
+@pytest.mark.parametrize(
+    ("program", "protocol"),
+    [
+        ("librdkafka_member", "classic"),
+        ("librdkafka_member", "consumer"),
+        ("kafka_python_member", "classic"),
+        ("aiokafka_member", "classic"),
+    ],
+)
+def test_a_group_works_on_from_its_committed_offsets(
+    program: str, protocol: str, server: Server, members: Members
+) -> None:
     feeder = Feeder(server.bootstrap, TOPIC, PARTITIONS)
     try:
         wanted = {"bootstrap": server.bootstrap, "group": GROUP, "topic": TOPIC, "session_timeout": 10_000}
+        wanted |= {} if protocol == "classic" else {"protocol": protocol}
         group = [members.start(program, **wanted) for _ in range(3)]
         eventually(lambda: all(m.told("committed") for m in group), within=60, what="all three work")
         for _ in range(2):

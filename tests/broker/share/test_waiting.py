@@ -84,6 +84,18 @@ def test_the_time_is_over(with_server: Run) -> None:
     with_server(test)
 
 
+def test_who_asks_for_no_bytes_does_not_wait_for_any(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        topic = await shared(server)
+        client = await RawClient.connect(server.port)
+        assert acquired(await client.call(share_fetch(topic, min_bytes=0, max_wait_ms=LONG_MS))) == []
+        await produce(server, b"v")
+        assert acquired(await client.call(share_fetch(topic, 1, min_bytes=0, max_wait_ms=LONG_MS))) == [(0, 0, 1)]
+        await client.close()
+
+    with_server(test)
+
+
 @pytest.mark.parametrize("how", ["release", "final epoch", "disconnect", "expiry"])
 def test_records_are_released(with_server: Run, how: str) -> None:
     async def test(server: Server) -> None:

@@ -113,11 +113,12 @@ def test_a_session_that_ends_is_opened_again_and_its_records_come_again(error: i
     run(scenario())
 
 
-def test_the_leader_has_moved_and_the_broker_says_where_to() -> None:
+@pytest.mark.parametrize("mode", ["batch_optimized", "record_limit"])
+def test_the_leader_has_moved_and_the_broker_says_where_to(mode: str) -> None:
     async def scenario() -> None:
         async with ShareBroker(30).running() as broker, ShareBroker(30, node_id=2).running() as second:
             broker.scripted.others = [second.scripted.broker]
-            async with consuming(broker, max_poll_records=10) as (consumer, results):
+            async with consuming(broker, max_poll_records=10, share_acquire_mode=mode) as (consumer, results):
                 found = await take(consumer, 10)
                 broker.other = second.scripted.broker
                 broker.lead(2, 5)

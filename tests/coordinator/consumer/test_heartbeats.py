@@ -21,7 +21,7 @@ def test_the_first_member_gets_everything_at_once(driver: Driver) -> None:
     reader = Reader(driver, "a").join()
     assert (reader.epoch, reader.owned) == (2, ["in-0", "in-1", "in-2", "in-3"])
     assert driver.kinds == ["5", "3", "7", "6", "8"]
-    assert driver.state() == "Stable"
+    assert (driver.state(), reader.interval) == ("Stable", 5_000)
 
 
 def test_a_heartbeat_that_changes_nothing_says_nothing_new_and_writes_nothing(driver: Driver) -> None:

@@ -86,7 +86,7 @@ def test_describing() -> None:
     first, second = joined(driver, "a", "b", instance=None)
     described = driver.shard.consumer.describe(GROUP)
     assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Stable", 3, 3)
-    member = described.members[0]
+    member = described.members[1]
     assert (member.member_id, member.member_epoch, member.subscribed_topic_names) == ("a", 3, ("in",))
     assert (member.client_id, member.client_host, member.member_type) == ("client", "/10.0.0.1", 1)
     assert member.assignment == member.target_assignment

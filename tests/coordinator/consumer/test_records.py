@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -52,7 +53,16 @@ def lively(seed: int) -> Driver:
             reader.beat()
             if reader.error != "NONE":
                 del readers[name]
+        assert_one_holder(driver)
     return driver
+
+
+def assert_one_holder(driver: Driver) -> None:
+    """No partition is with two members, nor with one that has to revoke it and another."""
+    group = driver.shard.consumer.get(GROUP)
+    members = {} if group is None else group.members
+    held = Counter(partition for member in members.values() for partition, _ in member.current.held())
+    assert max(held.values(), default=1) == 1, held
 
 
 @pytest.mark.parametrize("seed", range(20))

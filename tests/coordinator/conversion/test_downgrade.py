@@ -7,7 +7,7 @@ import pytest
 from kohort.client.membership.consumer_protocol import decode_assignment, encode_assignment
 from kohort.coordinator.conversion.policy import MigrationPolicy
 from kohort.protocol.errors import ErrorCode
-from tests.coordinator.conversion.driver import GROUP, Driver, assert_replayed, parts, snapshot
+from tests.coordinator.conversion.driver import GROUP, Driver, assert_replayed, parts, snapshot, told
 
 
 def mixed(driver: Driver, *, instance: str | None = None) -> str:
@@ -164,3 +164,13 @@ def test_there_and_back(driver: Driver) -> None:
     driver.sync(classic, 4, {classic: encode_assignment(parts("a", 0, 1, 2, 3, 4, 5))})
     driver.beat("again")
     assert driver.kind() == "consumer" and driver.held().keys() == {classic, "again"}
+
+
+def test_what_a_member_has_yet_to_give_up_is_nobody_elses_after_there_and_back(driver: Driver) -> None:
+    (classic,) = driver.classic_group(parts("a", 0, 1, 2, 3, 4, 5))
+    driver.beat("first")
+    assert driver.kind() == "consumer"
+    driver.beat("first", -1)
+    assert driver.state() == "PreparingRebalance"
+    assert told(driver.beat("second")) == frozenset()
+    assert driver.held()[classic] == parts("a", 0, 1, 2, 3, 4, 5)

@@ -163,3 +163,17 @@ def test_sessions_of_classic_members_go_on(driver: Driver) -> None:
     driver.sleep(2_000)  # their session timeout is 10 s, that of the consumer protocol 45 s
     assert driver.held().keys() == {first, "new"}
     assert second not in driver.shard.consumer.get(GROUP).target  # type: ignore[union-attr]
+
+
+def test_what_a_member_brought_along_that_has_yet_to_sync_is_still_its_own(driver: Driver) -> None:
+    first, second = driver.classic_group(parts("a", 0, 1, 2, 3), parts("a", 4, 5))
+    joins = [driver.rejoin(first, owned=parts("a", 0, 1, 2, 3)), driver.rejoin(second, owned=parts("a", 4, 5))]
+    assert [join.response.generation_id for join in joins] == [2, 2]
+    # The leader has synced; the other, which is to give up partition 5, hasn't.
+    targets = {first: encode_assignment(parts("a", 0, 1, 2, 3)), second: encode_assignment(parts("a", 4))}
+    assert driver.sync(first, 2, targets).error is ErrorCode.NONE
+    assert told(driver.beat("new")) == frozenset()
+    assert driver.held()[second] == parts("a", 4, 5)
+    assert driver.assigned(second, 2) == parts("a", 4)
+    epoch = driver.rejoin(second, owned=parts("a", 4)).response.generation_id
+    assert epoch == 3 and driver.held()[second] == parts("a", 4)

@@ -135,6 +135,12 @@ def test_offsets_that_no_fetch_returned_do_not_hold_up_the_start_offset() -> Non
     assert (partition.start_offset, partition.next_fetch_offset) == (40, 40)
 
 
+def test_a_log_that_begins_with_a_gap_leaves_room_for_records() -> None:
+    partition = new(max_record_locks=20)
+    assert fetch(partition, (5_000, 5_009)) == [(5_000, 5_009, 1)]
+    assert (partition.start_offset, partition.in_flight_records, partition.next_fetch_offset) == (5_000, 10, 5_010)
+
+
 def test_persisted_states_leave_gaps_that_are_fetched_like_new_records() -> None:
     partition = new(
         StateBatch(10, 19, RecordState.ACKNOWLEDGED, 1), StateBatch(30, 39, RecordState.AVAILABLE, 1), start=0
@@ -202,6 +208,46 @@ def test_a_record_on_its_last_delivery_is_given_alone_and_after_it_the_others() 
     assert fetch(partition, (0, 7)) == [(0, 3, 2)]
     assert fetch(partition, (0, 7), at=4) == [(4, 4, 5)]
     assert fetch(partition, (0, 7), at=5) == [(5, 5, 5)]
+
+
+def test_often_delivered_records_wait_for_a_fetch_of_their_own() -> None:
+    """As Kafka does with the same states and batches."""
+    partition = new(
+        StateBatch(15, 19, RecordState.AVAILABLE, 2),
+        StateBatch(20, 22, RecordState.ARCHIVED, 3),
+        StateBatch(26, 30, RecordState.AVAILABLE, 3),
+        start=5,
+    )
+    batches = [(7, 19), (20, 27)]
+    assert fetch(partition, *batches) == [(7, 14, 1), (15, 19, 3), (23, 25, 1)]
+    assert (partition.next_fetch_offset, partition.end_offset, partition.delivery_complete_count) == (26, 30, 3)
+    assert fetch(partition, *batches) == [(26, 27, 4)]
+
+
+def test_portions_are_of_the_batch_and_halve_with_each_delivery() -> None:
+    """As Kafka does with the same states and batches."""
+    partition = new(StateBatch(15, 34, RecordState.AVAILABLE, 4), start=15, delivery_count_limit=7)
+    batch = (15, 34)
+    assert fetch(partition, batch) == [(15, 24, 5)]
+    partition.commit(partition.expire_locks(LOCK_MS))
+    assert fetch(partition, batch) == [(15, 19, 6)]
+    partition.commit(partition.expire_locks(LOCK_MS))
+    assert [fetch(partition, batch) for _ in range(5)] == [[(offset, offset, 7)] for offset in range(15, 20)]
+    assert fetch(partition, batch) == [(20, 24, 6)]
+    assert fetch(partition, batch) == [(25, 34, 5)]
+
+
+def test_a_record_on_its_last_delivery_ends_the_portion_before_it() -> None:
+    """As Kafka does with the same states and batches."""
+    partition = new(StateBatch(15, 34, RecordState.AVAILABLE, 2), start=15)
+    batch = (15, 34)
+    assert fetch(partition, batch) == [(15, 34, 3)]
+    acknowledged(partition, 17, 17, RELEASE)
+    acknowledged(partition, 20, 20, RELEASE)
+    assert fetch(partition, batch) == [(17, 17, 4), (20, 20, 4)]
+    acknowledged(partition, 15, 34, RELEASE)
+    assert fetch(partition, batch) == [(15, 16, 4)]
+    assert fetch(partition, batch) == [(17, 17, 5)]
 
 
 def test_with_a_limit_of_two_nothing_is_given_alone() -> None:

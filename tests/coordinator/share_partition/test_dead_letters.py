@@ -25,7 +25,7 @@ def test_a_rejected_record_is_archived_once_its_dead_letter_is_written() -> None
     assert (partition.start_offset, partition.delivery_complete_count) == (1, 2)
     change = partition.dead_lettered(1, 2)
     assert partition.start_offset == 5
-    assert (change.start_offset, change.needs_write) == (5, False)
+    assert (change.start_offset, change.needs_write) == (5, True)
 
 
 def test_an_acknowledgement_that_fails_makes_no_dead_letter() -> None:

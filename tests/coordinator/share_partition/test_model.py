@@ -349,6 +349,8 @@ class SharePartitionModel(RuleBasedStateMachine):
             assert live.get(o, NEW) == self.persisted.get(o, NEW), o
         loaded = self.load()  # it may begin earlier, where there are no records
         assert loaded.start_offset <= snapshot.start_offset
+        in_log = {o for first, last in self.log for o in range(first, last + 1)}
+        assert not in_log.intersection(range(loaded.start_offset, snapshot.start_offset)), "done, but not persisted"
         loaded.advance_start(snapshot.start_offset)
         assert loaded.snapshot() == snapshot
         for o, record in self.records.items():

@@ -105,7 +105,9 @@ def test_a_cooperative_member_keeps_what_stays_its_own(
     assert sorted(revoked) == b.owns
 
 
-@pytest.mark.parametrize(("broker", "protocol"), [("kohort", "classic"), ("kafka", "consumer")], indirect=["broker"])
+@pytest.mark.parametrize(
+    ("broker", "protocol"), [("kohort", "classic"), ("kohort", "consumer"), ("kafka", "consumer")], indirect=["broker"]
+)
 def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
     protocol: str, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
 ) -> None:

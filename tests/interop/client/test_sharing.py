@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import NewTopic as TopicToCreate
 
 from kohort.client import AcknowledgeType, Admin, ClientConfig, ShareConsumer, ShareRecord, TopicPartition
 from kohort.client.admin import ConfigResource, ResourceType
@@ -16,6 +17,7 @@ from kohort.client.share_consumer import AcknowledgementResult, OffsetSpan, Shar
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 from ...waiting import run, until
+from ..newest_kafka import KafkaCluster
 from ..servers import Server
 from ..topics import create_topic
 from .records import by_partition, numbered, write
@@ -325,3 +327,59 @@ def test_after_a_broker_was_killed_nothing_is_lost_and_nothing_accepted_comes_ag
     deliveries = Counter(record.offset for record in seen)
     assert not [offset for offset in range(90) if deliveries[offset] > 1]
     assert set(accepted) == set(range(200))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", [{}, {"share_acquire_mode": "record_limit"}], ids=["ahead", "strict"])
+def test_one_of_three_brokers_is_killed_and_nothing_is_lost(cluster: KafkaCluster, mode: dict[str, str]) -> None:
+    """Two members go on with the new leaders; what an answer said was accepted is accepted once."""
+    topic, partitions, count = "queue", 6, 300
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([TopicToCreate(topic, num_partitions=partitions, replication_factor=3)])[topic].result(20)
+    write(cluster.bootstrap, topic, numbered(partitions, count))
+    accepted: Counter[tuple[int, int]] = Counter()
+    seen: set[tuple[int, int]] = set()
+
+    async def all_done() -> bool:
+        async with Admin(cluster.bootstrap) as admin:
+            lags = await admin.group_offsets.lag("team")
+        return len(lags) == partitions and {each.lag for each in lags.values()} == {0}
+
+    def told(result: AcknowledgementResult) -> None:
+        if result.error is None:
+            accepted.update(
+                (result.partition.partition, offset)
+                for first, last, kind in result.acknowledgements
+                if kind == ACCEPT
+                for offset in range(first, last + 1)
+            )
+
+    async def member(config: ClientConfig, begun: asyncio.Event, done: asyncio.Event) -> None:
+        async with ShareConsumer(
+            config,
+            group_id="team",
+            max_poll_records=20,
+            on_acknowledged=told,
+            **mode,  # type: ignore[arg-type]
+        ) as consumer:
+            consumer.subscribe(topic)
+            while not done.is_set():
+                seen.update((record.partition, record.offset) for record in await consumer.poll(timeout_ms=100))
+                if len(accepted) > partitions * count // 3:
+                    begun.set()
+
+    async def scenario() -> None:
+        await set_group(cluster.bootstrap, "team", record_lock_duration_ms="2000")
+        config = ClientConfig(bootstrap_servers=cluster.bootstrap, retry_backoff_max_ms=200)
+        begun, done = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(2):
+                tasks.create_task(member(config, begun, done))
+            await begun.wait()
+            await asyncio.to_thread(cluster.nodes[3].kill)
+            await until(all_done, "nothing is left")
+            done.set()
+
+    run(scenario(), timeout_s=120)
+    assert len(seen) == partitions * count
+    assert {place for place, times in accepted.items() if times > 1} == set()

@@ -172,6 +172,17 @@ def start_passes_available() -> Any:
     return changed(Window, "advance", advance)
 
 
+def start_not_persisted() -> Any:
+    """Where the start offset has passed all that changed, nothing is written."""
+
+    def change(original: Any, self: SharePartition, *args: Any) -> Change:
+        result: Change = original(self, *args)
+        result.needs_write = bool(result.batches)
+        return result
+
+    return changed(SharePartition, "_change", change)
+
+
 def start_stays() -> Any:
     """The start offset doesn't move when records are acknowledged."""
     return nothing(Window, "advance")
@@ -388,7 +399,7 @@ def renewed_lock_of_another_batch() -> Any:
 BREAKAGES: Final[tuple[Breakage, ...]] = (
     lock_of_others_taken, pending_taken, limit_forgotten, count_stays, renewal_ignored,
     renewed_lock_expires_early, committed_though_it_failed, rolled_back_though_persisted, start_passes_pending,
-    start_passes_available, start_stays, unwritten_forgotten, dead_letters_of_expiry_forgotten,
+    start_passes_available, start_not_persisted, start_stays, unwritten_forgotten, dead_letters_of_expiry_forgotten,
     dead_letters_forgotten_by_restarts, dead_letters_of_releases_forgotten, archived_before_the_dead_letter,
     lock_not_rescheduled, aborted_given, stale_stays, gaps_taken_for_done, flight_limit_ignored, record_limit_not_kept,
     joined_whatever_the_count, joined_whoever_holds, completion_not_taken_back, locks_left_behind,

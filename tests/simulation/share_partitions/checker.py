@@ -166,12 +166,21 @@ class Checker:
         return o in self.letters or self.delivered[o] >= self.limit
 
     def persisted(
-        self, states: dict[int, tuple[RecordState, int]], doubtful: set[int], partition: SharePartition
+        self,
+        states: dict[int, tuple[RecordState, int]],
+        doubtful: set[int],
+        partition: SharePartition,
+        restarted: SharePartition,
     ) -> None:
         """Nothing is under way, all is written: a restart would find the state as it is but for locks.
 
         But for what was written though the broker had to think that it wasn't, too.
         """
+        again = restarted.start_offset
+        for o in range(again, partition.start_offset):
+            self.demand(
+                o not in self.log.records or o in doubtful, f"offset {o} is done, and a restart begins at {again}"
+            )
         snapshot = partition.snapshot()
         live = {o: (state, count) for first, last, state, count in snapshot.batches for o in range(first, last + 1)}
         for o in range(self.start, partition.end_offset + 1):

@@ -249,7 +249,8 @@ class Broker:
         change = self.partition.flush()
         if not change.needs_write:
             self.persist(change)
-            self.checker.persisted(self.store.states, self.store.doubtful, self.partition)
+            restarted = SharePartition(self.settings, self.store.load())
+            self.checker.persisted(self.store.states, self.store.doubtful, self.partition, restarted)
             self.counts["compared"] += 1
         else:
             self.persist(change)

@@ -128,7 +128,7 @@ def _limits(kind: str) -> tuple[Key, ...]:
 _MODERN: Final = (
     Key("group.consumer.max.size", INT, _MAX_INT, "Members of a consumer group.", 1),
     Key("group.consumer.assignors", LIST, ("uniform", "range"),
-        "The server's assignors of consumer groups, the default first."),
+        "The server's assignors of consumer groups, the default first.", valid=("uniform", "range"), check=_several),
     Key("group.consumer.assignment.interval.ms", INT, 1000,
         "The least time between two assignments of a consumer group's partitions, in ms.", 0),
     Key("group.consumer.min.assignment.interval.ms", INT, 0,

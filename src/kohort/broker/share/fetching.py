@@ -84,8 +84,12 @@ class ShareFetch(DelayedOperation):
         self.force_complete()
 
     def try_complete(self) -> bool:
-        """Completes it if there are enough bytes that the member may have, or all partitions have errors."""
+        """Completes it if there are enough bytes that the member may have, or all partitions have errors.
+
+        Who asks for no bytes is answered at once, unless no partition can give out more records.
+        """
         missing = self._limits.min_bytes
+        wants_some = missing > 0
         found = failed = 0
         for hosted in self._partitions:
             if hosted.status in (Status.FAILED, Status.FENCED):
@@ -95,9 +99,11 @@ class ShareFetch(DelayedOperation):
             if log.offline is not None:
                 return self.force_complete()
             offset = hosted.offset_to_read()
-            if offset is None or not hosted.has_records(offset):
+            if offset is None or (wants_some and not hosted.has_records(offset)):
                 continue
             found += 1
+            if not wants_some:
+                continue
             missing -= HEADER_SIZE  # no batch has less
             if missing > 0:
                 try:

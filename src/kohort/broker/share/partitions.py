@@ -88,7 +88,7 @@ class SharePartitions:
     def release(self, group_id: str, member_id: str) -> None:
         """Ends a member's session, and makes what it holds available again.
 
-        Leaving the group, or missing its heartbeats, ends no session: a member may still acknowledge what it holds.
+        Its group does so when it misses its heartbeats, but not when it leaves: it may still acknowledge what it holds.
         """
         session = self.sessions.remove(group_id, member_id)
         if session is not None:

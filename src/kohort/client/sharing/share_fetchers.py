@@ -94,7 +94,7 @@ class ShareFetchers:
         self._lock_ms = 0.0
         self._dry: set[int] = set()  # brokers that had nothing when asked ahead; ask again when the user waits
         self._fetching: int | None = None  # with a strict limit: the one broker that is asked
-        self._next_strict = 0
+        self._asked_at: dict[int, float] = {}
         self.closing = False
 
     @property
@@ -205,10 +205,7 @@ class ShareFetchers:
         if self._delivery.waiting:
             if not self.settings.strict:
                 return not undelivered[node_id]
-            nodes = sorted(self._by_broker)
-            return (
-                not undelivered.total() and self._fetching is None and nodes[self._next_strict % len(nodes)] == node_id
-            )
+            return not undelivered.total() and self._fetching is None and self._is_next(node_id)
         ahead = self.settings.max_poll_records // 2
         return (
             not self.settings.strict
@@ -217,6 +214,12 @@ class ShareFetchers:
             and undelivered[node_id] <= ahead
             and not undelivered.total() > ahead
         )
+
+    def _is_next(self, node_id: int) -> bool:
+        """Whether no other broker with partitions to fetch was asked longer ago."""
+        now, asked = self.now, self._asked_at
+        ready = {each.node_id for each in self._partitions.by_key.values() if each.assigned and each.retry_at <= now}
+        return all(asked.get(node_id, 0.0) <= asked.get(other, 0.0) for other in ready if other is not None)
 
     def _max_wait(self) -> int:
         most = self.settings.fetch_max_wait_ms
@@ -287,7 +290,7 @@ class ShareFetchers:
     def _fetch_ended(self, node_id: int) -> None:
         if self._fetching == node_id:
             self._fetching = None
-            self._next_strict += 1
+            self._asked_at[node_id] = self.now
             self.wake()
 
     def _lose(self, partition: SharedPartition, error: Exception) -> None:

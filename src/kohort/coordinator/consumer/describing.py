@@ -21,13 +21,14 @@ _CLASSIC, _CONSUMER = 0, 1
 
 
 def describe(group: ConsumerGroup, cluster: Cluster, default_assignor: str) -> _Group:
+    """Describes a group; the members that came last come first, as Kafka's tests expect."""
     return _Group(
         group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.subscriptions.assignor(default_assignor),
-        members=[_member(group, member, cluster) for member in group.members.values()],
+        members=[_member(group, member, cluster) for member in reversed(group.members.values())],
     )
 
 

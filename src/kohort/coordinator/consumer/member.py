@@ -18,7 +18,7 @@ class ConsumerMetadata:
         rack_id: its rack; None if it didn't send one.
         client_host: the address of its latest heartbeat.
         topics: names of the topics that it subscribes to, sorted.
-        regex: RE2 pattern of the topics that it subscribes to; empty or None if it has none.
+        regex: RE2 pattern of the topics that it subscribes to; empty if it has none (None in records of other servers).
         rebalance_timeout_ms: how long it may take to revoke partitions; -1 if it never sent one.
         assignor: the assignor that it asks for; None if it doesn't.
         classic: what it brought along, if it uses the classic protocol; else None.
@@ -29,7 +29,7 @@ class ConsumerMetadata:
     client_id: str = ""
     client_host: str = ""
     topics: tuple[str, ...] = ()
-    regex: str | None = None
+    regex: str | None = ""
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = None

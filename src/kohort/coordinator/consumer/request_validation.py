@@ -25,9 +25,9 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
     epoch = request.member_epoch
     needs_id = version >= _OWN_MEMBER_ID or epoch > JOIN_GROUP_MEMBER_EPOCH or epoch == LEAVE_GROUP_MEMBER_EPOCH
     if needs_id and not request.member_id.strip():
-        raise _invalid("MemberId must not be empty.")
+        raise _invalid("MemberId can't be empty.")
     if not request.group_id.strip():
-        raise _invalid("GroupId must not be empty.")
+        raise _invalid("GroupId can't be empty.")
     if request.instance_id is not None and not request.instance_id.strip():
         raise _invalid("InstanceId must be null or not empty.")
     if request.rack_id is not None and not request.rack_id.strip():

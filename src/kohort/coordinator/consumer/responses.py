@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from kohort.coordinator.consumer.draft import Draft
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
-from kohort.coordinator.modern.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.partitions import Role, by_topic
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse, TopicPartitions
 from kohort.protocol.topic_partition import TopicIdPartition
 
 
 def moves(draft: Draft) -> bool:
-    """Whether partitions move in the group, or are about to; static members that are away don't count."""
-    if draft.records or draft.epoch != draft.assignment_epoch or draft.has_unresolved():
-        return True
-    members = draft.group.members
-    return any(members[name].current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH for name in draft.group.moving)
+    """Whether partitions move in the group, or are about to."""
+    return draft.is_moving() or draft.has_unresolved()
 
 
 def heartbeat_response(

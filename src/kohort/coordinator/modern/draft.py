@@ -6,9 +6,11 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
+from kohort.coordinator.modern.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.group import Metadata, ModernGroup
 from kohort.coordinator.step import Answer, Record
 
@@ -118,6 +120,23 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
         if member_id in self._targets:
             return self._targets[member_id]
         return self._modern.target.get(member_id, _NOTHING)
+
+    def is_moving(self) -> bool:
+        """Whether a member hasn't reached the target of the group's epoch; static members that are away don't count.
+
+        Takes time in proportion to the members that move, or to all members if the draft has a new target.
+        """
+        epoch, group = self.assignment_epoch, self._modern
+        if self.epoch != epoch:
+            return True
+        behind = group.moving if epoch == group.assignment_epoch else group.members
+        unchanged = (
+            group.members[name].current for name in behind if name not in self._current and name not in self._removed
+        )
+        return any(
+            current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH and not current.is_reconciled_to(epoch)
+            for current in chain(self._current.values(), unchanged)
+        )
 
     # Changes ----------------------------------------------------------------------------------------------------
 

@@ -205,8 +205,9 @@ class SharePartition:
             acquisition.remove(aborted)
         for first, last, delivery_count in acquisition.dead_letters:
             self._new_dead_letters.append(DeadLetter(first, last, Cause.EXHAUSTED, delivery_count))
-        if self._window.unwritten:
-            self._window.advance()
+        window = self._window
+        if window.unwritten or (window.batches and window.batches.first.first > window.start_offset):
+            window.advance()
         return acquisition.acquired
 
     def acknowledge(self, member_id: str, batches: Sequence[AckBatch], now: float) -> Change:
@@ -270,12 +271,7 @@ class SharePartition:
 
     def flush(self) -> Change:
         """What has changed at once and isn't persisted, and a start offset that no change has told of."""
-        self._start_unwritten = self._start_unwritten or bool(self._window.unwritten)
-        change = self._change((), ())
-        if self._start_unwritten:
-            self._start_unwritten = False
-            change.needs_write = True
-        return change
+        return self._change((), ())
 
     # What becomes of changes.
 
@@ -330,8 +326,10 @@ class SharePartition:
         window = self._window
         batches = [StateBatch(run.first, run.last, target, run.delivery_count) for _, run, target in transitions]
         at_once: list[tuple[int, int]] = []
+        needs_write = self._start_unwritten or bool(batches or window.unwritten)
+        self._start_unwritten = False
         if window.unwritten:
-            window.advance()
+            window.advance()  # past some of that, perhaps: then the start offset tells it
             at_once = window.take_unwritten()
             for first, last in at_once:
                 batches += window.states(first, last)
@@ -342,7 +340,7 @@ class SharePartition:
             delivery_complete_count=window.complete,
             batches=combined(batches),
             dead_letters=(*dead_letters, *new_dead_letters),
-            needs_write=bool(batches),
+            needs_write=needs_write,
             transitions=list(transitions),
             at_once=at_once,
             dead_letters_at_once=new_dead_letters,
