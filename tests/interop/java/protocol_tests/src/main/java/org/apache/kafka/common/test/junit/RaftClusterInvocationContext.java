@@ -5,8 +5,6 @@ import kohort.KohortCluster;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
-import org.junit.jupiter.api.extension.ConditionEvaluationResult;
-import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.Extension;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 
@@ -32,10 +30,6 @@ public final class RaftClusterInvocationContext implements TestTemplateInvocatio
 
     @Override
     public List<Extension> getAdditionalExtensions() {
-        if (config.numBrokers() > 1) {
-            String why = "it needs " + config.numBrokers() + " brokers";
-            return List.of((ExecutionCondition) context -> ConditionEvaluationResult.disabled(why));
-        }
         KohortCluster cluster = new KohortCluster(config);
         return List.of(
             (BeforeEachCallback) context -> {
