@@ -67,7 +67,6 @@ class Joins:
         protocols = {each.name: bytes(each.metadata) for each in request.protocols}
         draft = self._groups.begin(group, now)
         self._check(draft, request, protocols)
-        subscription = self._subscription(next(iter(protocols.values())))
         instance_id = request.group_instance_id
         member_id = request.member_id
         if not member_id:
@@ -75,6 +74,7 @@ class Joins:
             if instance_id is None and client.version >= _MEMBER_ID_REQUIRED:
                 code = ErrorCode.MEMBER_ID_REQUIRED
                 return Step(answers=[Answer(reply, join_refused(code, member_id, client.version))])
+        subscription = self._subscription(next(iter(protocols.values())))
         replaced = group.static_ids.get(instance_id or "")
         policy, size = self._settings.migration_policy, self._settings.group_max_size
         downgrades = replaced is not None and may_downgrade(draft, (replaced,), policy, size, joining=1)

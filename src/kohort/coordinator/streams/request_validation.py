@@ -35,9 +35,9 @@ def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
     `check_topology` checks the topology. Stable members send next to nothing, and that costs next to nothing.
     """
     if not request.group_id.strip():
-        raise _invalid("GroupId must not be empty.")
+        raise _invalid("GroupId can't be empty.")
     if not request.member_id.strip():
-        raise _invalid("MemberId must not be empty.")
+        raise _invalid("MemberId can't be empty.")
     if request.instance_id is not None and not request.instance_id.strip():
         raise _invalid("InstanceId must be null or not empty.")
     if request.rack_id is not None and not request.rack_id.strip():

@@ -42,6 +42,9 @@ public final class KohortCluster implements ClusterInstance {
         if (started) {
             return;
         }
+        if (config.numBrokers() > 1) {
+            throw new IllegalStateException("the test needs " + config.numBrokers() + " brokers, there is one");
+        }
         started = true;
         server.start();
         try (Admin admin = admin()) {

@@ -32,6 +32,9 @@ final class KohortServer {
             throw new UncheckedIOException(error);
         }
         settings.add("--set=node.id=" + node);
+        // Kafka tells members the same interval whether partitions move or not; Kohort does where its settings say so.
+        settings.add("--set=group.consumer.moving.heartbeat.interval.ms="
+            + properties.getOrDefault("group.consumer.heartbeat.interval.ms", "5000"));
         properties.forEach((key, value) -> settings.add("--set=" + key + "=" + value));
     }
 

@@ -5,8 +5,6 @@ import kohort.KohortCluster;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
-import org.junit.jupiter.api.extension.ConditionEvaluationResult;
-import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.Extension;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 
@@ -33,12 +31,6 @@ public final class RaftClusterInvocationContext implements TestTemplateInvocatio
     @Override
     public List<Extension> getAdditionalExtensions() {
         KohortCluster cluster = new KohortCluster(config);
-        if (config.numBrokers() > 1) {
-            String why = "it needs " + config.numBrokers() + " brokers";
-            return List.of(
-                (ExecutionCondition) context -> ConditionEvaluationResult.disabled(why),
-                new ClusterInstanceParameterResolver(cluster));
-        }
         return List.of(
             (BeforeEachCallback) context -> {
                 if (config.isAutoStart()) {
