@@ -14,16 +14,19 @@ from collections import Counter
 
 from tests.simulation import scenario as classic
 from tests.simulation.books import InvariantError
+from tests.simulation.consumer_groups import scenario as consumer
 from tests.simulation.runtime import scenario as runtime
 from tests.simulation.share_partitions import scenario as share_partitions
 from tests.simulation.streams import scenario as streams
 from tests.simulation.streams.availability import report
 
-KINDS = ("classic", "streams", "runtime", "share_partitions")
+KINDS = ("classic", "consumer", "streams", "runtime", "share_partitions")
 
 
 def simulate_seed(kind: str, seed: int, size: str) -> Counter[str]:
-    """One seed of one kind. Whole instances and share partitions have but one size."""
+    """One seed of one kind. Consumer groups, whole instances and share partitions have but one size."""
+    if kind == "consumer":
+        return consumer.simulate(seed)
     if kind == "share_partitions":
         return share_partitions.simulate(seed)
     if kind == "runtime":

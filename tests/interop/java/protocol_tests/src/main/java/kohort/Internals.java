@@ -17,6 +17,7 @@ import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.Uuid;
@@ -40,8 +41,8 @@ final class Internals {
         when(broker.config()).thenReturn(config);
         when(broker.sharedServer().loader()).thenReturn(null);
         when(broker.groupCoordinator().groupMetadataTopicConfigs()).thenReturn(new Properties());
-        when(broker.socketServer().boundPort(any())).thenAnswer(call -> cluster.brokerBoundPorts().get(0));
-        when(broker.boundPort(any())).thenAnswer(call -> cluster.brokerBoundPorts().get(0));
+        when(broker.boundPort(any())).thenAnswer(call -> port());
+        when(broker.socketServer().boundPort(any())).thenAnswer(call -> port());
         when(broker.metadataCache().numPartitions(anyString())).thenAnswer(call -> partitions(call.getArgument(0)));
         when(broker.metadataCache().getLeaderAndIsr(anyString(), anyInt()))
             .thenReturn(Optional.of(new LeaderAndIsr(node, List.of(node))));
@@ -69,10 +70,13 @@ final class Internals {
         return new KafkaConfig(all);
     }
 
+    private int port() {
+        return cluster.brokerBoundPorts().get(0);
+    }
+
     private Optional<Integer> partitions(String topic) throws Exception {
         try (Admin admin = cluster.admin()) {
-            if (!admin.listTopics(new org.apache.kafka.clients.admin.ListTopicsOptions().listInternal(true)).names().get()
-                .contains(topic)) {
+            if (!admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get().contains(topic)) {
                 return Optional.empty();
             }
             TopicDescription description = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);

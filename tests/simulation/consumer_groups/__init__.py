@@ -1,0 +1,1 @@
+"""Consumer groups (KIP-848) in virtual time: our coordinator, our client, and what goes wrong between."""

@@ -1,0 +1,29 @@
+"""Small worlds of consumer groups with all that can go wrong, and that breakages are noticed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.simulation.consumer_groups import breakages
+from tests.simulation.consumer_groups.breakages import BREAKAGES, Breakage, noticed
+from tests.simulation.consumer_groups.scenario import simulate
+
+CHUNK = 2
+SEEDS = [1, *(pytest.param(first, marks=pytest.mark.long) for first in range(3, 41, 2))]
+QUICKLY = (breakages.everything_free, breakages.commits_unfenced, breakages.target_unwritten)
+
+
+@pytest.mark.parametrize("first", SEEDS)
+def test_worlds(first: int) -> None:
+    total = sum((simulate(seed) for seed in range(first, first + CHUNK)), Counter[str]())
+    assert total["heartbeats"] > 1_000 * CHUNK
+
+
+@pytest.mark.parametrize(
+    "breakage",
+    [pytest.param(each, id=each.__name__, marks=[] if each in QUICKLY else [pytest.mark.long]) for each in BREAKAGES],
+)
+def test_a_breakage_is_noticed(breakage: Breakage) -> None:
+    assert noticed(breakage, 20) is not None
