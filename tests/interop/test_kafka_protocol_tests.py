@@ -59,8 +59,8 @@ PARTS: Final = {
 TOPICS_ARE_THERE = "the topics of coordinators are made before the test, which wants to see that they are missing"
 BROKERS = "needs two brokers or more"
 TEXT = "compares the text of an error, and ours is another"
-KAFKA_44 = "version 0 leaves out what Kafka 4.4 says with the same field, and endpoints none has given"
-DELAYED = "a config delays the first rebalance of a streams group, and its first member is told epoch 1 meanwhile"
+KAFKA_44 = "expects no settings for warm-ups, which come with Kafka 4.4"
+DELAYED = "the first rebalance of a streams group is delayed, and its first member is told epoch 1 meanwhile"
 INTERVAL = "sets group.streams.assignment.interval.ms, which streams groups don't have"
 
 LEFT_OUT: Final[Mapping[str, str]] = {

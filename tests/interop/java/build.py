@@ -20,7 +20,7 @@ def classpath(project: str) -> str:
     """The class path of a Maven project, built by the first process that asks.
 
     `clients`: the Java clients, and our scenarios. `kafka`: Apache Kafka's server and tools, and what runs the tools.
-    `newest_kafka`: the newest server, for our client.
+    `newest_kafka`: the newest server, for our client. `protocol_tests`: Kafka's own tests, and our cluster for them.
     """
     folder = HERE / project
     inputs = [folder / "pom.xml", *sorted(folder.rglob("*.java"))]

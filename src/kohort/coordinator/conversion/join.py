@@ -61,7 +61,7 @@ class Joins:
         except KafkaError as error:
             named = group.group_id, request.member_id, error.code.name, error.detail
             log.info("join refused group=%r member=%r error=%s because=%s", *named)
-            return Step(answers=[Answer(reply, join_refused(error.code, request.member_id, client.version))])
+            return Step(answers=[Answer(reply, join_refused(error.code, "", client.version))])
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:
         protocols = {each.name: bytes(each.metadata) for each in request.protocols}
