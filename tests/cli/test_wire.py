@@ -145,7 +145,7 @@ def test_list_has_every_api() -> None:
     rows = {row["name"]: row for row in json.loads(invoke("wire", "list", "--json").stdout)}
     assert rows["Heartbeat"] == {"key": 12, "name": "Heartbeat", "versions": [0, 4], "flexible": 4}
     assert rows["OffsetDelete"]["flexible"] is None
-    assert len(rows) == 89
+    assert len(rows) == 90
 
 
 def test_list_data_has_what_is_no_api() -> None:

@@ -104,7 +104,7 @@ def test_a_broker_with_an_older_api_versions_is_asked_again_in_its_own() -> None
         return ApiVersionsResponse(api_keys=[*spoken, ApiVersionsResponse.ApiKey(api_key=12, max_version=1)])
 
     async def test(broker: ScriptedBroker, connection: Connection) -> None:
-        assert [each.version for each in broker.asked] == [4, 2]
+        assert [each.version for each in broker.asked] == [5, 2]
         assert connection.version(HeartbeatRequest) == 1
 
     scenario(test, {ApiVersionsRequest: old})

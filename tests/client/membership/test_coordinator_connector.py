@@ -150,7 +150,8 @@ def test_static_members() -> None:
 
 def test_broker_without_consumer_groups() -> None:
     async def test() -> None:
-        async with Broker() as broker, member(broker.bootstrap_servers, "t", group_protocol="consumer") as one:
+        settings = {"group.coordinator.rebalance.protocols": "classic"}
+        async with Broker(settings) as broker, member(broker.bootstrap_servers, "t", group_protocol="consumer") as one:
             await until(lambda: one.errors)
             assert isinstance(one.errors[0], UnsupportedError)
             assert 'group_protocol="classic"' in str(one.errors[0])
