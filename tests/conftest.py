@@ -1,10 +1,16 @@
-"""Hypothesis draws the same examples in every run, and takes the time it needs: the first example compiles."""
+"""Hypothesis draws the same examples in every run, and takes the time it needs: the first example compiles.
 
-from hypothesis import Phase, settings
+It would draw others with each module that is loaded, as it takes constants from them: a test could fail among some
+tests, and pass among others. And it would look for a smaller example as long as a test may take: the time limit would
+strike first, and nobody would learn what has failed.
+"""
 
-settings.register_profile(
-    "kohort", deadline=None, derandomize=True, phases=[phase for phase in Phase if phase is not Phase.explain]
-)
+from hypothesis import settings
+from hypothesis.internal.conjecture import engine, providers
+
+settings.register_profile("kohort", deadline=None, derandomize=True)
 settings.load_profile("kohort")
+providers._get_local_constants = lambda: providers._local_constants  # which are none
+engine.MAX_SHRINKING_SECONDS = 60
 
 pytest_plugins = ["tests.time_limits"]

@@ -181,6 +181,20 @@ def test_aborted_batches_that_another_member_has_stay_as_they_are() -> None:
     assert states(partition)[0] == (0, 9, "ACQUIRED", 1)
 
 
+def test_aborted_records_that_reached_the_limit_are_not_delivered_once_more() -> None:
+    partition = new(StateBatch(5, 9, RecordState.AVAILABLE, 1), delivery_count_limit=1, dead_letters=False)
+    assert fetch(partition, (0, 4), (5, 9), aborted=[(5, 9)]) == [(0, 4, 1)]
+    assert states(partition) == [(0, 4, "ACQUIRED", 1), (5, 9, "ARCHIVED", 1)]
+
+
+def test_what_is_done_behind_a_gap_of_the_log_stays_done_after_a_restart() -> None:
+    """The gap isn't persisted: only what is read next tells again that there are no records."""
+    partition = new(*[StateBatch(first, last, RecordState.ARCHIVED, 1) for first, last in ((0, 1), (6, 11))])
+    assert (partition.start_offset, partition.next_fetch_offset) == (2, 2)
+    assert fetch(partition, (12, 14)) == [(12, 14, 1)]
+    assert partition.start_offset == 12
+
+
 def test_all_aborted_moves_the_start_offset_at_once() -> None:
     partition = new()
     assert fetch(partition, (0, 9), aborted=[(0, 9)]) == []

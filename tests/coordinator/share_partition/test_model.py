@@ -156,8 +156,9 @@ class SharePartitionModel(RuleBasedStateMachine):
         for first, last in aborted:
             for o in range(first, last + 1):
                 taken_back = o < self.partition.start_offset or found.get(o, (0, 0, AVAILABLE))[2] is ARCHIVED
-                if o >= self.start and self.record(o).state is AVAILABLE and taken_back:
-                    self.records[o] = Record(ARCHIVED, self.record(o).count + 1)
+                record = self.record(o)
+                if o >= self.start and record.state is AVAILABLE and record.count < self.limit and taken_back:
+                    self.records[o] = Record(ARCHIVED, record.count + 1)
         for o, record in self.records.items():
             if o >= offset and record.state is AVAILABLE and record.count >= self.limit:
                 state = ARCHIVED if o < self.partition.start_offset else found[o][2]
@@ -350,7 +351,9 @@ class SharePartitionModel(RuleBasedStateMachine):
         loaded = self.load()  # it may begin earlier, where there are no records
         assert loaded.start_offset <= snapshot.start_offset
         in_log = {o for first, last in self.log for o in range(first, last + 1)}
-        assert not in_log.intersection(range(loaded.start_offset, snapshot.start_offset)), "done, but not persisted"
+        done = {o for run in loaded.describe() if run.state in TERMINAL for o in range(run.first_offset, run[1] + 1)}
+        earlier = set(range(loaded.start_offset, snapshot.start_offset))
+        assert not in_log & earlier - done, "done, but not persisted"
         loaded.advance_start(snapshot.start_offset)
         assert loaded.snapshot() == snapshot
         for o, record in self.records.items():
