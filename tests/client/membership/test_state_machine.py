@@ -425,6 +425,23 @@ def test_unknown_topics_are_waited_for() -> None:
     assert len(member.has) == 2 and not member.protocol.unresolved
 
 
+def test_topics_that_become_known_wait_for_a_heartbeat_that_says_they_are_not_owned() -> None:
+    member = MembershipDriver("consumer")
+    names, member.protocol._cluster.names = dict(member.protocol._cluster.names), {}
+    member.subscribe()
+    member.find()
+    member.answer(good(member.asks[0].call.request, (0, 1)))
+    member.do_work()
+    member.tick()
+    (under_way,) = member.asks
+    member.protocol._cluster.names.update(names)
+    member.perform(member.machine.metadata_changed(member.now))
+    assert not member.work, "the coordinator may yet take that heartbeat for an acknowledgement"
+    member.answer(good(under_way.call.request, None))
+    member.do_work()
+    assert len(member.has) == 2
+
+
 def test_acknowledgement_of_consumer_groups() -> None:
     member = MembershipDriver("consumer")
     member.register(0, 1)

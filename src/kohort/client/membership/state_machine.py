@@ -53,6 +53,7 @@ class MemberStateMachine:
         self._connected = False
         self._in_flight: Call | None = None
         self._join_in_flight = False
+        self._metadata_waits = False
         self._suspended = False
         self._leave_silently = False
         self._last_response_at = self._heartbeat_at = 0
@@ -141,7 +142,8 @@ class MemberStateMachine:
         self._in_flight, self._join_in_flight = None, False
         if event.type is EventType.CONNECTION_LOST:
             self._connected = False
-        return self._handle(event, now)
+        effects = self._handle(event, now)
+        return effects + self.metadata_changed(now) if self._metadata_waits else effects
 
     def request_failed(self, attempt: int, error: Exception, now: int) -> list[Effect]:
         """No response will come. A broken channel is a lost connection; other errors are fatal."""
@@ -171,7 +173,10 @@ class MemberStateMachine:
         # While the channel is lost, only a response of the coordinator ends the suspension.
         if event is None or (self.state is State.SUSPENDED and event.assignment is not None):
             return []
-        return self._handle(event, now)
+        # A heartbeat under way says that the member doesn't have what it would take up now. If it arrives late, the
+        # coordinator may take that for given back. So the response comes first.
+        self._metadata_waits = event.assignment is not None and self._in_flight is not None
+        return [] if self._metadata_waits else self._handle(event, now)
 
     def tick(self, now: int, last_poll: int) -> list[Effect]:
         """Checks the session timeout, the poll interval and the heartbeat interval.
