@@ -260,6 +260,19 @@ def test_what_was_locked_ahead_is_released_and_not_counted_as_given() -> None:
     run(scenario())
 
 
+def test_a_loop_gives_no_more_records_once_the_consumer_is_closed_in_its_body() -> None:
+    async def scenario() -> None:
+        async with ShareBroker(30).running() as broker:
+            async with consuming(broker) as (consumer, _):
+                given = []
+                async for record in consumer:
+                    given.append(record.offset)
+                    await consumer.close()
+            assert given == [0]
+
+    run(scenario())
+
+
 def test_a_strict_limit_locks_nothing_ahead() -> None:
     async def scenario() -> None:
         async with ShareBroker(30).running() as broker:

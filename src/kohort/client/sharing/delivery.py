@@ -122,6 +122,8 @@ class Delivery:
         """Ends all loops at their next step. What the user has in hands isn't accepted."""
         self.sync()
         self.closed = True
+        if self._current is not None and (left := self._current.left):
+            del self._current.records[-left:]  # a loop that is suspended over them gives no more of them
         self._current = self._decoded = None
         self._wakeup.set()
 
