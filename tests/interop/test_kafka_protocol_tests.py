@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
@@ -60,17 +59,15 @@ TOPICS_ARE_THERE = "the topics of coordinators are made before the test, which w
 BROKERS = "needs two brokers or more"
 TEXT = "compares the text of an error, and ours is another"
 KAFKA_44 = "expects no settings for warm-ups, which come with Kafka 4.4"
-DELAYED = "the first rebalance of a streams group is delayed, and its first member is told epoch 1 meanwhile"
 INTERVAL = "sets group.streams.assignment.interval.ms, which streams groups don't have"
 
-LEFT_OUT: Final[Mapping[str, str]] = {
+LEFT_OUT: Final[dict[str, str]] = {
     "ListGroupsRequestTest.testListGroupsWithNewConsumerGroupProtocol": "expects the order of a hash map of Java's",
     "OffsetFetchRequestTest.testGroupErrors": TOPICS_ARE_THERE,
     "ConsumerProtocolMigrationTest.testOnlineMigrationWithNonEmptyUserDataInAssignment": TEXT,
     "StreamsGroupHeartbeatRequestTest.testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist": TOPICS_ARE_THERE,
     "StreamsGroupHeartbeatRequestTest.testFencedMemberCanRejoinWithEpochZero": KAFKA_44,
-    "StreamsGroupHeartbeatRequestTest.testMemberJoiningAndExpiring": DELAYED,
-    "StreamsGroupHeartbeatRequestTest.testMemberLeaveHeartbeat": DELAYED,
+    "StreamsGroupHeartbeatRequestTest.testMemberJoiningAndExpiring": TEXT,
     "StreamsGroupHeartbeatRequestTest.testInvalidMemberEpoch": TEXT,
     "StreamsGroupHeartbeatRequestTest."
     "testStreamsGroupHeartbeatIsAccessibleWhenNewGroupCoordinatorIsEnabledTopicNotExistFirst": TEXT,
@@ -81,6 +78,12 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 }
 """Why a test of Kafka's can't pass here, or doesn't, by class and method. One that passes fails the run."""
 
+SOMETIMES: Final[dict[str, str]] = {
+    "StreamsGroupHeartbeatRequestTest.testMemberLeaveHeartbeat": "wants the first member's tasks in its first answer: so "
+    "it passes where the process that places them takes less than 10 ms",
+}
+"""Why a test of Kafka's passes or not, as the machine's load has it."""
+
 
 @pytest.mark.long
 @pytest.mark.timeout(MAVEN_S + RUN_S)
@@ -89,7 +92,7 @@ def test_what_kafka_asks_of_its_own_broker(part: str, tmp_path: Path) -> None:
     MAVEN.require()
     passed, failed = run(PARTS[part], tmp_path)
     assert {name.split(".")[0] for name in passed | failed.keys()} == {name.split(".")[-1] for name in PARTS[part]}
-    surprising = [f"{name}: {why}" for name, why in failed.items() if name not in LEFT_OUT]
+    surprising = [f"{name}: {why}" for name, why in failed.items() if name not in LEFT_OUT | SOMETIMES]
     assert not surprising, "\n\n".join(surprising)
     assert not passed & LEFT_OUT.keys(), "they pass: take them out of the list of those that don't"
 
