@@ -79,8 +79,8 @@ LEFT_OUT: Final[dict[str, str]] = {
 """Why a test of Kafka's can't pass here, or doesn't, by class and method. One that passes fails the run."""
 
 SOMETIMES: Final[dict[str, str]] = {
-    "StreamsGroupHeartbeatRequestTest.testMemberLeaveHeartbeat": "wants the first member's tasks in its first answer: so "
-    "it passes where the process that places them takes less than 10 ms",
+    "StreamsGroupHeartbeatRequestTest.testMemberLeaveHeartbeat": "wants the first member's tasks in its first answer: "
+    "it passes if they are placed within 10 ms",
 }
 """Why a test of Kafka's passes or not, as the machine's load has it."""
 
