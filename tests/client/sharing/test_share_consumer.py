@@ -273,6 +273,23 @@ def test_a_loop_gives_no_more_records_once_the_consumer_is_closed_in_its_body() 
     run(scenario())
 
 
+def test_records_that_a_loop_left_come_again_as_batches() -> None:
+    async def scenario() -> None:
+        async with ShareBroker(30).running() as broker:
+            async with consuming(broker) as (consumer, _):
+                async for record in consumer:
+                    given = {record.offset}
+                    break
+                while len(given) < 30:
+                    batch = await consumer.poll_batch(10_000)
+                    assert batch is not None, f"only {sorted(given)} came"
+                    given.update(batch["offset"].to_pylist())
+            assert given == set(range(30))
+            assert not broker.locked
+
+    run(scenario())
+
+
 def test_a_strict_limit_locks_nothing_ahead() -> None:
     async def scenario() -> None:
         async with ShareBroker(30).running() as broker:

@@ -282,6 +282,7 @@ class Delivery:
 
     async def _next_batch(self, most: int) -> pa.RecordBatch | None:
         """The next Arrow batch; None at the end."""
+        self._release_rest()
         decoded = await self._next_decoded(columns=True)
         if decoded is None:
             return None
@@ -289,6 +290,15 @@ class Delivery:
         batch, span = source.take_batch(most)
         self._give(_Slice(partition, span))
         return batch
+
+    def _release_rest(self) -> None:
+        """Releases the records that a loop left undelivered when the user turned to batches."""
+        current = self._current
+        if current is not None and (left := current.left):
+            rest = current.records[-left:]
+            del current.records[-left:]
+            self._settle(current.partition, OffsetSpan(rest[0].offset, rest[-1].offset), AcknowledgeType.RELEASE)
+            self._current = None
 
     def _give(self, current: _Slice) -> None:
         self._current = current
