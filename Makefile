@@ -121,7 +121,7 @@ bench-broker: $(READY) ## The broker beside Apache Kafka (needs kcat and Maven w
 bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.placement $(BENCH)
 
-bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (the peer needs Maven with a JDK)
+bench-heartbeats: $(READY) ## Heartbeats of streams and consumer groups of 1,000 members (the peer needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.heartbeats $(BENCH)
 
 bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Apache Kafka needs Maven with a JDK)

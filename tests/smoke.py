@@ -65,7 +65,7 @@ SMOKES: Final = {
     "bench-install": Smoke("once more", ("BENCH=--quick",)),
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),
     "bench-placement": Smoke("Kafka's sticky", ("BENCH=--quick --standbys 0 --per-process 1",), (MAVEN,)),
-    "bench-heartbeats": Smoke("Heartbeats of a streams group", ("BENCH=--quick",)),
+    "bench-heartbeats": Smoke("consumer, 32 at a time", ("BENCH=--quick",)),
     "bench-client": Smoke("Clients with Kohort", ("BENCH=--quick --broker kohort",)),
     "bench-pipeline": Smoke("Kohort", ("BENCH=--quick",), (JAVA,)),
     "dist": Smoke("kohort-.*\\.whl"),
