@@ -19,6 +19,8 @@ from kohort.protocol.messages.streams_group_heartbeat import (
 )
 
 PATIENT_MS = 300_000
+INTERVAL_MS = 5_000
+"""What members of consumer groups are told by default; less where partitions move, or did so a short while ago."""
 Topology = StreamsGroupHeartbeatRequest.Topology
 Owned = ConsumerGroupHeartbeatRequest.TopicPartition
 
@@ -125,7 +127,7 @@ class ConsumerMember(ModernMember):
         )  # fmt: skip
         # One that says everything is answered with everything.
         assigned = answer.assignment.topic_partitions if answer.assignment else self.partitions
-        unchanged = assigned == self.partitions != []
+        unchanged = assigned == self.partitions != [] and answer.heartbeat_interval_ms >= INTERVAL_MS
         if self.took(answer.error_code, answer.error_message, answer.member_epoch, unchanged):
             self.partitions = assigned
 

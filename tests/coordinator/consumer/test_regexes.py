@@ -22,6 +22,7 @@ def test_topics_come_when_they_are_resolved(driver: Driver) -> None:
     driver.resolve()
     assert driver.kinds == ["16", "3", "7", "6"]
     assert reader.beat().owned == ["orders-0", "orders-1"]
+    driver.sleep(5_000)
     assert reader.send().interval == 5_000
 
 

@@ -77,9 +77,9 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, Draft, ConsumerGroupHeartbeatRe
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
 
     def _may_cache(self, draft: Draft, result: ConsumerGroupHeartbeatResponse) -> bool:
-        """A heartbeat after a while makes the target that is due then."""
-        del result
-        return draft.assignment_epoch == draft.epoch
+        """Not while a target waits, or heartbeats are to come soon: after a while, either ends."""
+        settled = result.heartbeat_interval_ms == draft.settings.heartbeat_interval_ms
+        return settled and draft.assignment_epoch == draft.epoch
 
     # What happens elsewhere -------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from kohort.coordinator.consumer.member import ConsumerMetadata
 from kohort.coordinator.consumer.member_identity import Sender, identified_member, joining_member
 from kohort.coordinator.consumer.reconciliation_rules import RULES
 from kohort.coordinator.consumer.regexes import drop_unused, update_regex
-from kohort.coordinator.consumer.responses import heartbeat_response, moves
+from kohort.coordinator.consumer.responses import heartbeat_response
 from kohort.coordinator.consumer.target_assignment import subscribed_ids, topics_changed, update_target
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
@@ -86,7 +86,7 @@ class Heartbeats:
         update = _identify(draft, request, client)
         current, before = self.update(draft, update), update.sender
         tells = _is_full(request) or before.behind or before.new or current.assigned != before.current.assigned
-        return heartbeat_response(draft, request.member_id, current, tells_assignment=tells, moving=moves(draft))
+        return heartbeat_response(draft, request.member_id, current, tells_assignment=tells)
 
     def update(
         self, draft: Draft, update: MemberUpdate, *, assigns: bool = True
