@@ -88,7 +88,9 @@ QUICK = Scale(
     records=4_000,
     warm_up=1_000,
     partitions=2,
-    settings={"group.consumer.min.heartbeat.interval.ms": "300", "group.consumer.heartbeat.interval.ms": "300"},
+    settings={
+        f"group.{kind}.{key}heartbeat.interval.ms": "300" for kind in ("consumer", "share") for key in ("min.", "")
+    },
 )
 
 
