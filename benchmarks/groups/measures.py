@@ -15,7 +15,8 @@ class Shared:
 
     Attributes:
         library: a key of `LIBRARIES`.
-        mode: implicit or explicit, record by record; or batches, which are accepted implicitly.
+        mode: implicit; explicit; with Kohort's, which takes lists of records for that, one by one; and batches, which are
+            accepted implicitly.
         aim: times Apache Kafka's rate, or None.
     """
 
@@ -44,7 +45,7 @@ SHARES: Final = [
         for members in (1, 4)
         for mode in ("implicit", "explicit")
     ),
-    *(Shared("kohort", 1, mode, aim=None) for mode in ("implicit", "explicit", "batches")),
+    *(Shared("kohort", 1, mode, aim=None) for mode in ("implicit", "explicit", "one by one", "batches")),
 ]
 JOINERS: Final = ("java", "librdkafka")
 MEMORY: Final = {

@@ -3,8 +3,8 @@ there, and the last of them accepted.
 
 python -m benchmarks.groups.programs.kohort_shares BOOTSTRAP GROUP MODE MEMBERS TOPIC RECORDS TOPIC RECORDS
 
-The first topic and number are to warm up with. MODE is implicit or explicit, record by record, or batches: Arrow record
-batches, accepted implicitly.
+The first topic and number are to warm up with. MODE is implicit; explicit, by lists of records; "one by one"; or
+batches: Arrow record batches, accepted implicitly.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Shares:
 
     async def member(self) -> None:
         """Take and accept records."""
-        explicit = self.mode == "explicit"
+        explicit = self.mode in ("explicit", "one by one")
         async with ShareConsumer(
             self.bootstrap,
             group_id=self.group,
@@ -60,7 +60,9 @@ class Shares:
                 else:
                     polled = await consumer.poll(timeout_ms=POLL_MS)
                     number = len(polled)
-                    if explicit:
+                    if self.mode == "explicit":
+                        consumer.acknowledge(polled)
+                    elif explicit:
                         for record in polled:
                             consumer.acknowledge(record)
                 if number and self.first is None:
