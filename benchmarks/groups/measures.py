@@ -15,7 +15,7 @@ class Shared:
 
     Attributes:
         library: a key of `LIBRARIES`.
-        mode: implicit; explicit; with Kohort's, which takes lists of records for that, one by one; and batches, which are
+        mode: implicit; explicit; and with Kohort's, which takes lists of records for that, one by one; batches, which are
             accepted implicitly.
         aim: times Apache Kafka's rate, or None.
     """

@@ -45,7 +45,7 @@ async def in_flight(peer: Peer, group: str, topic: str, partitions: int) -> dict
         await member.acknowledge(spans, lambda _: (RELEASE,))
         found["released"] = resident_mebibytes(peer.pid)
         spans = await member.acquire()
-        await member.acknowledge(spans, lambda span: [ACCEPT, RELEASE] * ((span[1] - span[0] + 1) // 2))
+        await member.acknowledge(spans, lambda span: [(ACCEPT, RELEASE)[at % 2] for at in range(span[0], span[1] + 1)])
         found["scattered"] = resident_mebibytes(peer.pid)
     return found
 
