@@ -15,8 +15,8 @@ class Shared:
 
     Attributes:
         library: a key of `LIBRARIES`.
-        mode: implicit; explicit; and with Kohort's, which takes lists of records for that, one by one; batches, which are
-            accepted implicitly.
+        mode: implicit; explicit, with Kohort's by lists of records; "one by one", its explicit mode record by record;
+            batches, which are accepted implicitly.
         aim: times Apache Kafka's rate, or None.
     """
 
