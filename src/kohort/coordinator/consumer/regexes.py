@@ -76,12 +76,15 @@ def begin(draft: Draft) -> RegexJob:
 
 
 def take_over(draft: Draft, job: RegexJob, topics: Mapping[str, tuple[str, ...]]) -> bool:
-    """Takes the topics of regular expressions; returns whether one has others than before."""
+    """Takes the topics of regular expressions; returns whether one has others than before.
+
+    One that is new counts even if it matches nothing: its members gave up the topics of another one for it.
+    """
     changed = False
     for regex in job.regexes:
         if regex in draft.subscriptions.regexes and regex in topics:
-            before = draft.regex(regex) or ResolvedRegex()
-            changed = changed or before.topics != topics[regex]
+            before = draft.regex(regex)
+            changed = changed or before is None or before.topics != topics[regex]
             draft.put_regex(regex, ResolvedRegex(topics[regex], timestamp=draft.now))
     return changed
 
