@@ -38,8 +38,7 @@ def update_regex(draft: Draft, before: ConsumerMetadata, after: ConsumerMetadata
         draft.soft = replace(draft.soft, client=client)
     if old == new:
         return None
-    if old and old not in draft.subscriptions.regexes and draft.regex(old) is not None:
-        draft.put_regex(old, None)
+    drop_unused(draft, old)
     if new and new not in draft.group.subscriptions.regexes:
         _check(new)
     if not new or draft.regex(new) is not None:
@@ -89,8 +88,7 @@ def take_over(draft: Draft, job: RegexJob, topics: Mapping[str, tuple[str, ...]]
     return changed
 
 
-def drop_unused(draft: Draft) -> None:
-    """Removes the regular expressions that no member subscribes with."""
-    for regex in draft.group.regexes:
-        if regex not in draft.subscriptions.regexes and draft.regex(regex) is not None:
-            draft.put_regex(regex, None)
+def drop_unused(draft: Draft, regex: str) -> None:
+    """Removes a regular expression if no member subscribes with it."""
+    if regex not in draft.subscriptions.regexes and draft.regex(regex) is not None:
+        draft.put_regex(regex, None)

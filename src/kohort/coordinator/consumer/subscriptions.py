@@ -26,14 +26,19 @@ class ResolvedRegex:
 
 @dataclass(slots=True)
 class Subscriptions:
-    """How many members subscribe to each topic name and regular expression, and ask for each assignor."""
+    """How many members subscribe to each topic name and regular expression, and ask for each assignor.
+
+    Attributes:
+        classic: how many members use the classic protocol.
+    """
 
     topics: Counter[str] = field(default_factory=Counter)
     regexes: Counter[str] = field(default_factory=Counter)
     assignors: Counter[str] = field(default_factory=Counter)
+    classic: int = 0
 
     def copy(self) -> Subscriptions:
-        return Subscriptions(self.topics.copy(), self.regexes.copy(), self.assignors.copy())
+        return Subscriptions(self.topics.copy(), self.regexes.copy(), self.assignors.copy(), self.classic)
 
     def change(self, before: ConsumerMetadata | None, after: ConsumerMetadata | None) -> None:
         """A member's metadata changes; None stands for a member that isn't there."""
@@ -48,6 +53,8 @@ class Subscriptions:
             counted.append((self.regexes, metadata.regex))
         if metadata.assignor:
             counted.append((self.assignors, metadata.assignor))
+        if metadata.classic is not None:
+            self.classic += by
         for counter, name in counted:
             counter[name] += by
             if not counter[name]:

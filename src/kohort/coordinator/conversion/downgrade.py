@@ -40,17 +40,17 @@ def may_downgrade(
     """Whether a group becomes a classic one when these members are gone, and so many classic ones come.
 
     One of them must have been of the consumer protocol: a group of classic members that stayed a consumer group, as the
-    policy was another one, remains one. O(members).
+    policy was another one, remains one. O(members that are gone).
     """
     if not policy.downgrades:
         return False
-    members = draft.members()
-    staying = [metadata for member_id, (metadata, _) in members.items() if member_id not in gone]
-    leaving = [members[member_id][0] for member_id in gone if member_id in members]
+    leaving = [metadata for member_id in gone if (metadata := draft.metadata(member_id)) is not None]
+    classic_leaving = sum(metadata.classic is not None for metadata in leaving)
+    staying = draft.member_count() - len(leaving)
     return (
-        0 < len(staying) + joining <= max_size
-        and all(metadata.classic is not None for metadata in staying)
-        and any(metadata.classic is None for metadata in leaving)
+        0 < staying + joining <= max_size
+        and staying == draft.subscriptions.classic - classic_leaving
+        and classic_leaving < len(leaving)
     )
 
 
