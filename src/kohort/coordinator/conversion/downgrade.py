@@ -55,11 +55,7 @@ def may_downgrade(
 
 
 def downgrade(draft: Draft, cluster: Cluster, now: int) -> Downgrade:
-    """Makes a classic group of a consumer group whose members all use the classic protocol. `now` is in ms since 1970.
-
-    Raises:
-        ProtocolError: a member's subscription can't be read.
-    """
+    """Makes a classic group of one whose members all use the classic protocol. `now` is in ms since 1970."""
     currents = {member_id: current for member_id, (_, current) in draft.members().items()}
     members = {
         member_id: Member(
