@@ -186,3 +186,12 @@ def test_both_descriptions(driver: Driver) -> None:
     described = driver.shard.consumer.describe(GROUP)
     assert {member.member_id: member.member_type for member in described.members} == {"modern": 1, classic: 0}
     assert driver.shard.describe_group(GROUP, 6).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_nobody_takes_the_place_of_a_static_member_whose_instance_has_an_empty_name(driver: Driver) -> None:
+    driver.beat("modern", instance="one")
+    static: str = driver.rejoin("", instance="").response.member_id
+    driver.beat("dynamic")
+    assert {"modern", static, "dynamic"} == driver.held().keys()
+    driver.rejoin(driver.rejoin("").response.member_id)
+    assert driver.kind() == "consumer" and len(driver.held()) == 4

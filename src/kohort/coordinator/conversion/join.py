@@ -75,7 +75,7 @@ class Joins:
                 code = ErrorCode.MEMBER_ID_REQUIRED
                 return Step(answers=[Answer(reply, join_refused(code, member_id, client.version))])
         subscription = self._subscription(next(iter(protocols.values())))
-        replaced = group.static_ids.get(instance_id or "")
+        replaced = None if instance_id is None else group.static_ids.get(instance_id)
         policy, size = self._settings.migration_policy, self._settings.group_max_size
         downgrades = replaced is not None and may_downgrade(draft, (replaced,), policy, size, joining=1)
         sender = _sender(draft, request, member_id)
