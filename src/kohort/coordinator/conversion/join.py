@@ -122,7 +122,7 @@ class Joins:
                 "group.consumer.migration.policy keeps members of the classic protocol out of consumer groups.",
             )
         check_room(draft.group, request.member_id, request.group_instance_id, draft.settings.max_size)
-        if request.protocol_type != CONSUMERS or not _supports(draft.group, protocols):
+        if request.protocol_type != CONSUMERS or not draft.subscriptions.common_classic_assignors(protocols):
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
                 f"None of the protocols of type {request.protocol_type!r} is supported by all classic members.",
@@ -135,16 +135,6 @@ class Joins:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"The subscription can't be read: {error}"
             ) from error
-
-
-def _supports(group: ConsumerGroup, protocols: Iterable[str]) -> bool:
-    """Whether all classic members support one of these; O(members × protocols)."""
-    common = set(protocols)
-    offered = bool(common)
-    for member in group.members.values():
-        if member.metadata.classic is not None:
-            common.intersection_update(each.name for each in member.metadata.classic.supported_protocols)
-    return offered and bool(common)
 
 
 def _sender(draft: Draft, request: JoinGroupRequest, member_id: str) -> Sender:
