@@ -6,7 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from kohort.coordinator.consumer.draft import Draft
 from kohort.coordinator.consumer.settings import ConsumerSettings
+from kohort.coordinator.modern.metadata_hash import metadata_hash
 from kohort.coordinator.step import Client
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.coordinator.consumer.driver import CLIENT, GROUP, Driver, Owned, Reader, joined, reconcile
@@ -288,3 +290,31 @@ def test_what_changed_before_a_restart_is_noticed_by_the_first_heartbeat(driver:
     driver.cluster.topics["in"] = 6
     driver.restart()
     assert len(reader.beat().owned) == 6
+
+
+def test_many_that_are_silent_are_removed_without_a_look_at_all_members_and_topics_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Driver({f"topic-{number}": 1 for number in range(10)})
+    for number in range(50):
+        Reader(driver, f"m{number}", *driver.topics).join()
+    looks: list[object] = []
+    members, partitions = Draft.members, driver.cluster.partitions
+    monkeypatch.setattr(Draft, "members", lambda draft: looks.append(draft) or members(draft))
+    monkeypatch.setattr(driver.cluster, "partitions", lambda topic: looks.append(topic) or partitions(topic))
+    driver.sleep(60_000)
+    assert driver.state() == "Empty"
+    assert len(looks) < 50
+
+
+def test_the_topics_that_members_removed_at_once_leave_behind_are_logged() -> None:
+    driver = Driver({"in": 4, "out": 1, "other": 1})
+    staying = joined(driver, "stays")[0]
+    for name, topic in (("a", "out"), ("b", "other")):
+        Reader(driver, name, topic).join()
+    driver.sleep(30_000)
+    staying.beat()
+    driver.sleep(20_000)
+    assert set(driver.group.members) == {"stays"}
+    assert driver.group.metadata_hash == metadata_hash(["in"], driver.cluster)
+    assert driver.dump() == driver.dump(driver.replayed())

@@ -186,15 +186,24 @@ class Heartbeats:
         return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch)
 
     def remove_member(self, draft: Draft, member_id: str, why: str) -> None:
-        """Removes a member that leaves or is fenced. The next heartbeat assigns its partitions."""
+        """Removes a member that leaves or is fenced. The next heartbeat assigns its partitions.
+
+        Thousands may be fenced in one draft, so it takes time in proportion to the member's topics, and to all of the
+        group's only when one of them has lost its last subscriber.
+        """
         log.info("member removed group=%s member=%s because=%s", draft.group_id, member_id, why)
         draft.then(self._timers.stop, draft.group_id, member_id)
+        metadata = draft.metadata(member_id) or ConsumerMetadata()
         draft.remove_member(member_id)
-        drop_unused(draft)
-        topics_changed(draft, self._cluster)
-        draft.soft = replace(draft.soft, topics_checked=True)
+        drop_unused(draft, metadata.regex or "")
+        changed = False
+        if not draft.soft.topics_checked or draft.may_have_lost(metadata):
+            changed = topics_changed(draft, self._cluster)
+            draft.soft = replace(draft.soft, topics_checked=True)
         if draft.epoch == draft.group.epoch:
             draft.bump(f"member {member_id} is gone: {why}")
+        elif changed:
+            draft.records.append(draft.group_record())  # the one of the bump has the hash before this removal
 
 
 def _identify(draft: Draft, request: ConsumerGroupHeartbeatRequest, client: Client) -> MemberUpdate:
