@@ -97,7 +97,7 @@ class HostedSharePartition:
     Args:
         settings: returns the group's settings as they are now.
         clock: ms since 1970.
-        write_dead_letters: writes the dead letters of a range of records, and calls `dead_lettered` when they are safe.
+        write_dead_letters: writes dead letters, and calls `dead_lettered` when they are safe.
         changed: called with it when it is loaded, when records may be available, and when it is out of use.
 
     Attributes:
@@ -112,7 +112,7 @@ class HostedSharePartition:
         *,
         settings: Callable[[], ShareGroupSettings],
         persister: Persister,
-        write_dead_letters: Callable[[HostedSharePartition, DeadLetter], None],
+        write_dead_letters: Callable[[HostedSharePartition, Sequence[DeadLetter]], None],
         wheel: TimingWheel,
         clock: Callable[[], int],
         changed: Callable[[HostedSharePartition], object],
@@ -166,8 +166,8 @@ class HostedSharePartition:
             self._end(Status.FAILED, code)
             return
         self.status = Status.ACTIVE
-        for letter in self.machine.dead_letters():
-            self._write_dead_letters(self, letter)
+        if letters := self.machine.dead_letters():
+            self._write_dead_letters(self, letters)
         self._arm()
         self._changed(self)
 
@@ -253,10 +253,11 @@ class HostedSharePartition:
         if self.machine is not None:
             self._write(self.machine.release(member_id))
 
-    def dead_lettered(self, first_offset: int, last_offset: int) -> None:
+    def dead_lettered(self, letters: Sequence[DeadLetter]) -> None:
         """Archives records whose dead letters are written."""
         if self.machine is not None:
-            self._write(self.machine.dead_lettered(first_offset, last_offset))
+            ranges = [(letter.first_offset, letter.last_offset) for letter in letters]
+            self._write(self.machine.dead_lettered(ranges))
 
     def fence(self, error: ErrorCode) -> None:
         """Ends its use: its state is of another epoch, or its group or topic is gone."""
@@ -278,8 +279,8 @@ class HostedSharePartition:
             code = outcome.error_code
             if not code:
                 more = machine.commit(change)
-                for letter in change.dead_letters:
-                    self._write_dead_letters(self, letter)
+                if change.dead_letters:
+                    self._write_dead_letters(self, change.dead_letters)
             else:
                 more = machine.rollback(change)
                 log.warning("the state of share partition %s can't be written: %s", self, outcome.message or code.name)
