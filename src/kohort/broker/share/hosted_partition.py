@@ -129,6 +129,8 @@ class HostedSharePartition:
         self._clock = clock
         self._changed = changed
         self._timer: Timer | None = None
+        self._under_way = 0
+        self._retires = False
 
     @property
     def key(self) -> tuple[UUID, int]:
@@ -167,7 +169,7 @@ class HostedSharePartition:
             return
         self.status = Status.ACTIVE
         if letters := self.machine.dead_letters():
-            self._write_dead_letters(self, letters)
+            self._send(letters)
         self._arm()
         self._changed(self)
 
@@ -258,6 +260,17 @@ class HostedSharePartition:
         if self.machine is not None:
             ranges = [(letter.first_offset, letter.last_offset) for letter in letters]
             self._write(self.machine.dead_lettered(ranges))
+        self._ended()
+
+    def retire(self) -> None:
+        """Ends its use, as nobody fetches from it: once all is written, for dead letters would be written twice."""
+        self._retires = True
+        if not self._under_way:
+            self.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def revive(self) -> None:
+        """Somebody fetches from it again."""
+        self._retires = False
 
     def fence(self, error: ErrorCode) -> None:
         """Ends its use: its state is of another epoch, or its group or topic is gone."""
@@ -280,7 +293,7 @@ class HostedSharePartition:
             if not code:
                 more = machine.commit(change)
                 if change.dead_letters:
-                    self._write_dead_letters(self, change.dead_letters)
+                    self._send(change.dead_letters)
             else:
                 more = machine.rollback(change)
                 log.warning("the state of share partition %s can't be written: %s", self, outcome.message or code.name)
@@ -292,7 +305,9 @@ class HostedSharePartition:
             self._arm()
             if more:
                 self._changed(self)
+            self._ended()
 
+        self._under_way += 1
         if not change.needs_write:
             written(share_state.Outcome())
             return
@@ -310,6 +325,16 @@ class HostedSharePartition:
             ),
             written,
         )
+
+    def _send(self, letters: Sequence[DeadLetter]) -> None:
+        self._under_way += 1
+        self._write_dead_letters(self, letters)
+
+    def _ended(self) -> None:
+        """A write has ended, of states or of dead letters."""
+        self._under_way -= 1
+        if self._retires:
+            self.retire()
 
     def _arm(self) -> None:
         machine = self.machine
