@@ -151,6 +151,20 @@ def test_the_topic_decides_how_large_batches_are(broker: Broker, ask: Ask) -> No
     ]
 
 
+@pytest.mark.parametrize("settings", [{"errors.deadletterqueue.topic.name.prefix": ""}])
+def test_a_copy_that_is_too_large_for_the_topic_is_left_out(broker: Broker, ask: Ask) -> None:
+    topic = shared(
+        broker, errors_deadletterqueue_topic_name="rejects", errors_deadletterqueue_copy_record_enable="true"
+    )
+    broker.topics.create("rejects", 1, {"errors.deadletterqueue.group.enable": "true", "max.message.bytes": "600"})
+    append(broker, "t", 0, encode_rows([NOW, NOW], [None, None], [b"x" * 500, b"y"], [[], []], leader_epoch=0))
+    member = Member(ask, topic)
+    member.fetch()
+    member.acknowledge((0, 4, 1), (5, 7, 3))
+    assert [letter[1] for letter in letters(broker, "rejects")] == [b"v5", None, b"y"]
+    assert (broker.shares.dead_letters.written, broker.shares.dead_letters.failed) == (3, 0)
+
+
 @pytest.mark.parametrize("settings", [AUTO])
 def test_a_crash_before_the_letter_loses_it_not(broker: Broker, ask: Ask, tmp_path: Path) -> None:
     del tmp_path

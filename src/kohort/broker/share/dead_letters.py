@@ -119,7 +119,10 @@ class DeadLetterQueue:
     def _batches(
         self, hosted: HostedSharePartition, letters: Sequence[DeadLetter], max_bytes: int
     ) -> Iterator[bytearray]:
-        """Batches of dead letters, none larger than the topic allows unless one record alone is."""
+        """Batches of dead letters, none larger than the topic allows.
+
+        A record may be smaller than that, and its letter, with the headers, be larger: then it has no copy.
+        """
         now = self._clock()
         copies = _copies(hosted, letters) if hosted.settings.copy_dead_letters else iter(())
         following = next(copies, None)
@@ -133,6 +136,9 @@ class DeadLetterQueue:
             key, value = (None, None) if following is None or following[0] != offset else following[1]
             about = _headers(hosted, letter, offset)
             more = row_size(key, value, about)
+            if HEADER_SIZE + more > max_bytes:
+                key = value = None
+                more = row_size(key, value, about)
             if keys and size + more > max_bytes:
                 yield encode_rows([now] * len(keys), keys, values, headers)
                 keys, values, headers, size = [], [], [], HEADER_SIZE
