@@ -17,12 +17,22 @@ from kohort.broker.reply import Reply
 from kohort.broker.session import Session
 from kohort.broker.share.hosted_partition import HostedSharePartition, Status
 from kohort.broker.topics import ConfigResource, Topic
+from kohort.coordinator.share_partition import DeadLetter
 from kohort.coordinator.share_state import Outcome, ReadOutcome, StateBatch
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.share_fetch import ShareFetchRequest
 from kohort.protocol.records.rows import encode_records
 from tests.broker.handlers.conftest import NOW, Ask, append, append_records
-from tests.broker.share.groups import GROUP, Member, acquired, errors, initialized, share_acknowledge, share_fetch
+from tests.broker.share.groups import (
+    GROUP,
+    MEMBER,
+    Member,
+    acquired,
+    errors,
+    initialized,
+    share_acknowledge,
+    share_fetch,
+)
 
 
 class SlowPersister:
@@ -317,10 +327,33 @@ def test_nothing_is_left_of_members_that_are_gone(broker: Broker, ask: Ask, topi
                 assert delivered[offset] == count
         member.epoch = -1
         assert member.acknowledge().error_code == 0
+        assert (list(shares), len(shares.sessions)) == ([], 0)
     assert delivered == [5] * 10
+    assert acquired(Member(ask, topic, "another").fetch()) == []
     machine = only(broker).machine
     assert machine is not None
     assert (machine.start_offset, machine.describe()) == (10, [])
-    assert (len(shares.sessions), shares.fetches.delayed) == (0, 0)
     shares.stop()
-    assert (list(shares), len(broker.wheel)) == ([], 0)
+    assert (list(shares), shares.fetches.delayed, len(broker.wheel)) == ([], 0, 0)
+
+
+def test_a_group_without_sessions_keeps_its_partitions_until_all_is_written(
+    broker: Broker, topic: Topic, persister: SlowPersister
+) -> None:
+    """Who loads the state meanwhile would write the same dead letters again."""
+    set_group(broker, errors_deadletterqueue_topic_name="dlq.t")
+    with_records(broker, topic, persister)
+    hosted = only(broker)
+    sent: list[Sequence[DeadLetter]] = []
+    hosted._write_dead_letters = lambda _, letters: sent.append(letters)
+    answers(broker, share_acknowledge(topic, 1, (0, 9, 3)))
+    broker.shares.release(GROUP, MEMBER)
+    persister.writes[0][1](Outcome())
+    hosted.dead_lettered(sent[0])
+    assert list(broker.shares) == [hosted]
+    assert len(persister.writes) == 2
+    answers(broker, share_fetch(topic, member="other", max_wait_ms=1000))
+    persister.writes[1][1](Outcome())
+    assert list(broker.shares) == [hosted]  # it is fetched from again
+    broker.shares.release(GROUP, "other")
+    assert (list(broker.shares), hosted.status) == ([], Status.FENCED)
