@@ -57,20 +57,11 @@ PARTS: Final = {
 
 TOPICS_ARE_THERE = "the topics of coordinators are made before the test, which wants to see that they are missing"
 BROKERS = "needs two brokers or more"
-TEXT = "compares the text of an error, and ours is another"
-KAFKA_44 = "expects no settings for warm-ups, which come with Kafka 4.4"
 INTERVAL = "sets group.streams.assignment.interval.ms, which streams groups don't have"
 
 LEFT_OUT: Final[dict[str, str]] = {
-    "ListGroupsRequestTest.testListGroupsWithNewConsumerGroupProtocol": "expects the order of a hash map of Java's",
     "OffsetFetchRequestTest.testGroupErrors": TOPICS_ARE_THERE,
-    "ConsumerProtocolMigrationTest.testOnlineMigrationWithNonEmptyUserDataInAssignment": TEXT,
     "StreamsGroupHeartbeatRequestTest.testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist": TOPICS_ARE_THERE,
-    "StreamsGroupHeartbeatRequestTest.testFencedMemberCanRejoinWithEpochZero": KAFKA_44,
-    "StreamsGroupHeartbeatRequestTest.testMemberJoiningAndExpiring": TEXT,
-    "StreamsGroupHeartbeatRequestTest.testInvalidMemberEpoch": TEXT,
-    "StreamsGroupHeartbeatRequestTest."
-    "testStreamsGroupHeartbeatIsAccessibleWhenNewGroupCoordinatorIsEnabledTopicNotExistFirst": TEXT,
     "StreamsGroupDescribeRequestTest.testStreamsGroupDescribeWhenFeatureFlagNotEnabled": INTERVAL,
     "StreamsGroupDescribeRequestTest.testStreamsGroupDescribeGroupsWithNewGroupCoordinator": INTERVAL,
     "ShareFetchAcknowledgeRequestTest.testShareFetchRequestToNonLeaderReplica": BROKERS,
