@@ -147,14 +147,14 @@ class GroupShard:
         )
         self._classic_joins: Final = Joins(self.consumer, settings, consumer.cluster, new_id)
         self._classic_members: Final = ClassicMembers(self.consumer, consumer.cluster)
-        self._kinds: Final = (
-            _Kind(
-                CLASSIC,
-                self.classic,
-                ClassicOffsetRules(self.classic),
-                (GroupMetadataKey,),
-                frozenset({CONSUMER, STREAMS}),
-            ),
+        self._default_kind: Final = _Kind(
+            CLASSIC,
+            self.classic,
+            ClassicOffsetRules(self.classic),
+            (GroupMetadataKey,),
+            frozenset({CONSUMER, STREAMS}),
+        )
+        self._kinds: Final = (  # in the order of ListGroups; Kafka has no order, but a test of its wants this one
             _Kind(
                 CONSUMER,
                 self.consumer,
@@ -164,6 +164,7 @@ class GroupShard:
             ),
             _Kind(STREAMS, self.streams, StreamsOffsetRules(self.streams), STREAMS_KEYS, frozenset({CLASSIC})),
             _Kind(SHARE, self.share, ShareOffsetRules(), SHARE_KEYS, frozenset()),
+            self._default_kind,
         )
         self._modern: Final = (self.consumer, self.streams, self.share)
         self._kind_of: Final = {key: kind for kind in self._kinds for key in kind.keys}
@@ -174,7 +175,7 @@ class GroupShard:
         for kind in self._kinds:
             if kind.groups.get(group_id) is not None:
                 return kind
-        return self._kinds[0]
+        return self._default_kind
 
     def _is_of_other_kind(self, kind: str, group_id: str) -> bool:
         return any(each.name != kind and each.groups.get(group_id) is not None for each in self._kinds)

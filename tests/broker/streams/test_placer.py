@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,18 @@ def test_a_small_group_is_waited_for() -> None:
         assert placing.placer(job(20)) == ASSIGNORS["optimal"](group(20))
 
     with_placing(test, InProcess())
+
+
+def test_a_group_of_one_member_is_placed_at_once() -> None:
+    alone = PlacementJob("group", 1, "optimal", replace(group(20), members=(Member("only"),)))
+
+    async def test(placing: Placing) -> None:
+        placement = placing.placer(alone)
+
+        assert placement is not None and set(placement.active.values()) == {"only"}
+        assert (placing.placer.solved["optimal"], placing.placer.pending) == (1, 0)
+
+    with_placing(test, Solver(ABSENT))
 
 
 @pytest.mark.usefixtures("patient")

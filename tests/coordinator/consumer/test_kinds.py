@@ -81,6 +81,13 @@ def test_lists_and_filters() -> None:
     assert shard.list_groups(["Empty"]) == []
 
 
+def test_classic_groups_are_listed_after_the_others() -> None:
+    driver = Driver()
+    driver.shard.replay(OffsetCommitKey(group="another", topic="in"), OffsetCommitValue(offset=1))
+    joined(driver, "a")
+    assert [group.group_type for group in driver.shard.list_groups()] == ["consumer", "classic"]
+
+
 def test_describing() -> None:
     driver = Driver()
     first, second = joined(driver, "a", "b", instance=None)

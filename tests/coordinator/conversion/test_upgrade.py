@@ -128,7 +128,7 @@ def test_groups_of_others_than_consumers_are_refused() -> None:
 @pytest.mark.parametrize(
     ("assignment", "why"),
     [
-        (encode_assignment(parts("a", 0))[:-4] + b"\x00\x00\x00\x01x", "assignor"),
+        (encode_assignment(parts("a", 0))[:-4] + b"\x00\x00\x00\x01x", "unsupported custom assignor is in use"),
         (b"\x00\x00\x7f\xff\xff\xff", "can't be read"),
     ],
 )

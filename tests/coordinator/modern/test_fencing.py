@@ -17,10 +17,14 @@ CURRENT: CurrentAssignment[str, Role] = CurrentAssignment(
 
 def fenced(received: int, owned: dict[str, Role] | None, current: CurrentAssignment[str, Role] = CURRENT) -> bool:
     try:
-        check_member_epoch(current, received, owned, {ACTIVE})
+        check_member_epoch("streams", current, received, owned, {ACTIVE})
     except KafkaError as error:
         assert error.code is ErrorCode.FENCED_MEMBER_EPOCH
-        assert str(received) in str(error) and str(current.epoch) in str(error)
+        how = "greater" if received > current.epoch else "smaller"
+        assert error.detail == (
+            f"The streams group member has a {how} member epoch ({received}) than the one known by the group"
+            f" coordinator ({current.epoch}). The member must abandon all its partitions and rejoin."
+        )
         return True
     return False
 

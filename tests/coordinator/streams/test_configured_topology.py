@@ -99,9 +99,7 @@ def test_a_task_has_as_many_state_stores_as_there_are_changelogs() -> None:
 def test_internal_topics_that_are_missing_are_to_be_created() -> None:
     found = configured(Topics(words=3), WORDS, COUNTS)
     assert found.missing == (*internal("r", partitions=3), *internal("store", partitions=3))
-    assert found.problem == Status(
-        StatusCode.MISSING_INTERNAL_TOPICS, "These internal topics aren't there yet: r, store."
-    )
+    assert found.problem == Status(StatusCode.MISSING_INTERNAL_TOPICS, "Internal topics are missing: r, store.")
     assert tasks(found) == {"0": 3, "1": 3}
 
 
@@ -114,7 +112,7 @@ def test_a_topic_to_create_has_the_settings_that_were_asked_for() -> None:
 def test_source_topics_that_are_missing_are_named_up_to_a_few() -> None:
     part = subtopology("0", ("a", "b", "c", "d", "e"))
     assert problem(Topics(c=1), part) == Status(
-        StatusCode.MISSING_SOURCE_TOPICS, "These source topics aren't there: a, b, d and 1 more."
+        StatusCode.MISSING_SOURCE_TOPICS, "Source topics a, b, d and 1 more are missing."
     )
 
 

@@ -88,6 +88,16 @@ def test_a_join_whose_answer_was_lost_is_answered_again() -> None:
     assert (app.have(), app.epoch, driver.group.epoch) == (ALL, 2, 2)
 
 
+def test_a_member_without_tasks_that_joins_again_gets_what_there_is_by_now() -> None:
+    driver = Driver({})
+    app = App(driver, "m1")
+    app.join()
+    assert app.have() == []
+    driver.topic("in", 4)
+    app.join()
+    assert (app.have(), app.epoch) == (ALL, driver.group.epoch)
+
+
 def test_a_new_epoch_whose_answer_was_lost_is_told_again() -> None:
     driver = Driver()
     first, second = joined(driver, ["m1", "m2"])

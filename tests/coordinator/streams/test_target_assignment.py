@@ -233,16 +233,14 @@ def test_other_settings_are_told_with_the_next_heartbeat() -> None:
     app.beat()
     epoch = driver.group.epoch
     driver.configure(heartbeat_interval_ms=7_000, task_offset_interval_ms=20_000, acceptable_recovery_lag=5)
-    response = app.beat()
-    told = (response.heartbeat_interval_ms, response.task_offset_interval_ms, response.acceptable_recovery_lag_v0)
+    response = driver.send(app.request(), CLIENT._replace(version=1))
+    told = (response.heartbeat_interval_ms, response.task_offset_interval_ms, response.acceptable_recovery_lag)
     assert (told, driver.group.epoch) == ((7_000, 20_000, 5), epoch)
 
 
-def test_an_acceptable_lag_beyond_what_the_answer_can_say_is_told_as_the_most_it_can() -> None:
-    driver = Driver()
-    driver.configure(acceptable_recovery_lag=2**40)
-    response = App(driver, "m1").join()
-    assert (response.acceptable_recovery_lag_v0, response.acceptable_recovery_lag) == (2**31 - 1, 2**40)
+def test_clients_that_report_no_task_offsets_are_not_told_how() -> None:
+    response = App(Driver(), "m1").join()
+    assert (response.task_offset_interval_ms, response.acceptable_recovery_lag_v0) == (0, 0)
 
 
 def test_clients_that_know_the_status_hear_of_tags_that_they_lack() -> None:
@@ -310,6 +308,16 @@ def test_members_hear_who_has_which_partitions() -> None:
     reconcile(first, second)
     first.endpoint_epoch = second.endpoint_epoch = -1
     assert hosts(first.beat()) == hosts(second.beat()) == {"a": 2, "b": 2}
+
+
+def test_there_is_no_map_without_endpoints() -> None:
+    driver = Driver()
+    app = App(driver, "m1")
+    app.endpoint_epoch = 0
+    assert hosts(app.join()) is None
+    driver.topic("in", 5)
+    assert hosts(app.beat()) is None
+    assert driver.group.soft.endpoint_epoch == 0
 
 
 def test_who_knows_the_map_is_not_told_again() -> None:

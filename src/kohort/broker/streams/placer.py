@@ -35,7 +35,8 @@ IDLE_SECONDS: Final = 300.0
 class Placer:
     """Takes placement jobs, and returns a placement at once or later.
 
-    A separate process solves all jobs. Small groups take so little time that their placement is waited for.
+    A separate process solves all jobs but those of one member, which gets all tasks. Small groups take so little time
+    that their placement is waited for.
 
     Attributes:
         on_placed: called later with a job, and its placement or None if it failed.
@@ -70,6 +71,10 @@ class Placer:
             return None
         self._restart_idle_timer()
         began = time.perf_counter()
+        if len(job.group.members) == 1 and _size(job.group) <= SMALL:
+            placement = job.run()
+            self._count(job, began)
+            return placement
         solving = self._thread.submit(self._solver.solve, job.assignor, job.group)
         if self.ready and not self.pending and self._waited < WAIT_SECONDS_PER_TURN and _size(job.group) <= SMALL:
             done = wait((solving,), WAIT_SECONDS).done

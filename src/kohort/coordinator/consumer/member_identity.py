@@ -82,5 +82,5 @@ def identified_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatReque
     """
     check_known(group, request.member_id, request.instance_id)
     member = group.members[request.member_id]
-    check_member_epoch(member.current, request.member_epoch, owned, RULES.exclusive)
+    check_member_epoch("consumer", member.current, request.member_epoch, owned, RULES.exclusive)
     return Sender(member.metadata, member.current, behind=request.member_epoch != member.current.epoch)

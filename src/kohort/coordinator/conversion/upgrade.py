@@ -88,7 +88,12 @@ def _member(
 ) -> tuple[ConsumerMetadata, CurrentAssignment[TopicIdPartition, Role]]:
     partitions, user_data = decode_assignment(member.assignment, cluster)
     if user_data:
-        raise _refused(classic, "an assignor of its members' own sends them data; let them use a default one first")
+        raise KafkaError(  # in Kafka's words, which its own tests compare
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"Cannot upgrade classic group {classic.group_id} to consumer group because an unsupported custom assignor"
+            " is in use. Please refer to the documentation or switch to a default assignor before re-attempting the"
+            " upgrade.",
+        )
     # In its first rebalance a group has no protocol yet.
     chosen = member.protocols.get(classic.protocol or "", next(iter(member.protocols.values())))
     metadata = ConsumerMetadata(

@@ -18,12 +18,15 @@ R = TypeVar("R")
 
 
 def check_member_epoch(
-    current: CurrentAssignment[I, R], received: int, owned: Mapping[I, R] | None, exclusive: Container[R]
+    kind: str, current: CurrentAssignment[I, R], received: int, owned: Mapping[I, R] | None, exclusive: Container[R]
 ) -> None:
     """Checks the epoch that a member sends.
 
     It may be the member's epoch; or the previous one, as the answer with the new one may be lost, if the member owns
     nothing but what it was assigned. (What it still has to revoke counts as assigned.)
+
+    Args:
+        kind: the type of the group, such as "streams".
 
     Raises:
         KafkaError: FENCED_MEMBER_EPOCH; the member has to give up all it has and join again.
@@ -31,17 +34,18 @@ def check_member_epoch(
     if received in (current.epoch, JOIN_GROUP_MEMBER_EPOCH):
         return
     if received > current.epoch:
-        raise KafkaError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The member is on epoch {received}, but the coordinator knows it only up to {current.epoch}."
-            " It has to give up all it has and join again.",
-        )
+        raise _fenced(kind, "greater", received, current.epoch)
     if received != current.previous_epoch or owned is None or not _was_assigned(current, owned, exclusive):
-        raise KafkaError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The member is on epoch {received}, but the coordinator knows it on {current.epoch} already."
-            " It has to give up all it has and join again.",
-        )
+        raise _fenced(kind, "smaller", received, current.epoch)
+
+
+def _fenced(kind: str, how: str, received: int, known: int) -> KafkaError:
+    """The error, in Kafka's words, which its own tests compare."""
+    return KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The {kind} group member has a {how} member epoch ({received}) than the one known by the group coordinator"
+        f" ({known}). The member must abandon all its partitions and rejoin.",
+    )
 
 
 def _was_assigned(current: CurrentAssignment[I, R], owned: Mapping[I, R], exclusive: Container[R]) -> bool:

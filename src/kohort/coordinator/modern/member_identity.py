@@ -59,13 +59,16 @@ def check_known(group: ModernGroup[Any, Any, Any, Any], member_id: str, instance
     if instance_id is not None:
         holder = group.static_ids.get(instance_id)
         if holder is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no instance {instance_id}.")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"Member with instance id {instance_id} is not a member of group {group.group_id}.",
+            )
         if holder != member_id:
             raise KafkaError(
                 ErrorCode.FENCED_INSTANCE_ID, f"Instance {instance_id} is member {holder} now, not {member_id}."
             )
     if member_id not in group.members:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no member {member_id}.")
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
 
 
 def away(current: CurrentAssignment[I, R], rules: Rules[R]) -> CurrentAssignment[I, R]:

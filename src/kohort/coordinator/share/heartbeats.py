@@ -184,7 +184,7 @@ def _identify(draft: Draft, request: ShareGroupHeartbeatRequest) -> CurrentAssig
         return CurrentAssignment() if member is None else member.current
     check_known(group, member_id, None)
     current = group.members[member_id].current
-    check_member_epoch(current, request.member_epoch, {}, RULES.exclusive)
+    check_member_epoch("share", current, request.member_epoch, {}, RULES.exclusive)
     return current
 
 

@@ -84,9 +84,7 @@ def configure(
     problem = None
     if missing:
         names = [topic.name for topic in missing]
-        problem = Status(
-            StatusCode.MISSING_INTERNAL_TOPICS, f"These internal topics aren't there yet: {_shown(names)}."
-        )
+        problem = Status(StatusCode.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_shown(names)}.")
     return ConfiguredTopology(topology.epoch, subtopologies, problem, missing)
 
 
@@ -167,7 +165,7 @@ class _Configuration:
         unmatched = [pattern for pattern, names in self._matched.items() if not names]
         problems = []
         if missing:
-            problems.append(f"These source topics aren't there: {_shown(missing)}.")
+            problems.append(f"Source topics {_shown(missing)} are missing.")
         if unmatched:
             problems.append(f"No topic matches these source patterns: {_shown(unmatched)}.")
         if problems:

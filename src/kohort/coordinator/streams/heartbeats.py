@@ -304,6 +304,7 @@ def _result(draft: Draft, heartbeat: _Heartbeat, current: CurrentAssignment[Task
         current.epoch,
         statuses(draft, metadata, assigned, heartbeat.client.version),
         assigned if heartbeat.joins or sender.behind or moved or resends else None,
+        heartbeat.client.version,
     )
     response.partitions_by_user_endpoint = endpoints
     response.topology_description_required = heartbeat.client.version >= _DESCRIBES and _is_undescribed(draft, metadata)

@@ -55,7 +55,8 @@ def joining_member(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Sende
         log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
         return Sender(StreamsMetadata(), CurrentAssignment(), new=True)
     log.info("member joins again group=%s member=%s epoch=%d", group.group_id, member_id, member.current.epoch)
-    return Sender(member.metadata, member.current, behind=True)
+    holds = bool(member.current.assigned or member.current.revoking)
+    return Sender(member.metadata, member.current, behind=holds)  # what it says it has can't be old if it had nothing
 
 
 def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRequest) -> Sender:
@@ -86,7 +87,7 @@ def identified_member(
     """
     check_known(group, request.member_id, request.instance_id)
     member = group.members[request.member_id]
-    check_member_epoch(member.current, request.member_epoch, owned, RULES.exclusive)
+    check_member_epoch("streams", member.current, request.member_epoch, owned, RULES.exclusive)
     return Sender(member.metadata, member.current, behind=request.member_epoch != member.current.epoch)
 
 

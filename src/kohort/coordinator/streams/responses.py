@@ -11,7 +11,8 @@ from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoin
 from kohort.protocol.messages.streams_group_heartbeat import Status, StreamsGroupHeartbeatResponse, TaskIds
 from kohort.streams.tasks import Role, TaskId, task_ids
 
-_INT32_MAX: Final = 2**31 - 1
+_REPORTS_OFFSETS: Final = 1
+"""First version of the heartbeat whose clients report task offsets; older ones get no settings for that."""
 
 
 def heartbeat_response(
@@ -20,21 +21,20 @@ def heartbeat_response(
     member_epoch: int,
     statuses: list[Status],
     tasks: Mapping[TaskId, Role] | None,
+    version: int,
 ) -> StreamsGroupHeartbeatResponse:
     """Returns the response to a member.
 
     Args:
         tasks: its tasks; None if they are as before.
+        version: of its heartbeats.
     """
     settings = draft.settings
     active, standby, warmup = (None, None, None) if tasks is None else (task_ids(TaskIds, tasks, role) for role in Role)
-    return StreamsGroupHeartbeatResponse(
+    response = StreamsGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=member_epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
-        acceptable_recovery_lag_v0=min(settings.acceptable_recovery_lag, _INT32_MAX),
-        acceptable_recovery_lag=settings.acceptable_recovery_lag,
-        task_offset_interval_ms=settings.task_offset_interval_ms,
         status=statuses,
         active_tasks=active,
         standby_tasks=standby,
@@ -42,6 +42,10 @@ def heartbeat_response(
         endpoint_information_epoch=draft.soft.endpoint_epoch,
         partitions_by_user_endpoint=None,
     )
+    if version >= _REPORTS_OFFSETS:
+        response.acceptable_recovery_lag = settings.acceptable_recovery_lag
+        response.task_offset_interval_ms = settings.task_offset_interval_ms
+    return response
 
 
 def endpoint_map(

@@ -78,9 +78,13 @@ def _configure(draft: Draft, topology: Topology, cluster: Cluster) -> Configured
         soft,
         configured=configured,
         fingerprint=fingerprint,
-        endpoints_stale=soft.endpoints_stale or fingerprint != soft.fingerprint,
+        endpoints_stale=soft.endpoints_stale or (fingerprint != soft.fingerprint and _has_endpoints(draft)),
     )
     return configured
+
+
+def _has_endpoints(draft: Draft) -> bool:
+    return any(metadata.endpoint is not None for metadata, _ in draft.members().values())
 
 
 def assignment_configs(settings: StreamsSettings) -> dict[str, str]:
