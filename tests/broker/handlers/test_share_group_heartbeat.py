@@ -16,7 +16,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
-from tests.broker.handlers.conftest import NOW, Ask, Deny, asker
+from tests.broker.handlers.conftest import Ask, Deny, asker
 from tests.broker.handlers.share_groups import GROUP, heartbeat, join, leave
 
 
@@ -29,7 +29,8 @@ def test_a_member_joins_and_gets_its_partitions_with_the_next_heartbeat(ask: Ask
     then = ask(heartbeat("m", 2))
 
     assert (then.member_epoch, then.heartbeat_interval_ms) == (3, 500)
-    assert ask(heartbeat("m", 3), now=NOW + 5_000).heartbeat_interval_ms == 5_000
+    broker.wheel.advance(now_ms() + 5_000)
+    assert ask(heartbeat("m", 3)).heartbeat_interval_ms == 5_000
     (topic,) = then.assignment.topic_partitions
     assert (topic.topic_id, tuple(topic.partitions)) == (topic_id, (0, 1))
 
@@ -72,7 +73,8 @@ def test_groups_have_settings_of_their_own(ask: Ask, broker: Broker) -> None:
 
     broker.topics.set_configs(ConfigResource.GROUP, GROUP, {"share.heartbeat.interval.ms": "7000"})
 
-    assert ask(heartbeat("m", epoch), now=NOW + 7_000).heartbeat_interval_ms == 7_000
+    broker.wheel.advance(now_ms() + 7_000)
+    assert ask(heartbeat("m", epoch)).heartbeat_interval_ms == 7_000
 
 
 def test_groups_are_listed_and_of_one_kind(ask: Ask, broker: Broker) -> None:
