@@ -213,6 +213,16 @@ def test_locks_expire_though_that_cannot_be_persisted(broker: Broker, topic: Top
 # Logs and groups
 
 
+def test_a_log_that_is_offline_is_an_error_though_nothing_new_is_in_it(broker: Broker, topic: Topic) -> None:
+    """Without one the member would ask again at once, and again."""
+    assert acquired(answers(broker, share_fetch(topic, max_wait_ms=1000))[0]) == [(0, 9, 1)]
+    waiting = answers(broker, share_fetch(topic, 1, max_wait_ms=1000))
+    assert waiting == []
+    topic.partitions[0].log.offline = "the disk is gone"
+    broker.shares.fetches.check_and_complete(topic.partitions[0].log)
+    assert errors(waiting[0]) == [(ErrorCode.KAFKA_STORAGE_ERROR, 0)]
+
+
 def set_group(broker: Broker, **configs: str) -> None:
     broker.topics.set_configs(
         ConfigResource.GROUP, GROUP, {name.replace("_", "."): value for name, value in configs.items()}

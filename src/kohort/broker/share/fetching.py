@@ -96,7 +96,7 @@ class ShareFetch(DelayedOperation):
                 failed += 1
                 continue
             log = hosted.partition.log
-            if log.offline is not None:
+            if hosted.partition.offline is not None:
                 return self.force_complete()
             offset = hosted.offset_to_read()
             if offset is None or (wants_some and not hosted.has_records(offset)):
@@ -123,6 +123,8 @@ class ShareFetch(DelayedOperation):
         for hosted in self._partitions:
             if hosted.status in (Status.FAILED, Status.FENCED):
                 fetched.append(FetchedPartition(hosted.key, hosted.error))
+            elif hosted.partition.offline is not None:
+                fetched.append(FetchedPartition(hosted.key, ErrorCode.KAFKA_STORAGE_ERROR))
             elif (offset := hosted.offset_to_read()) is not None:
                 readable.append((hosted, offset))
         bytes_left, records_left = self._limits.max_bytes, self._limits.max_records
