@@ -19,6 +19,7 @@ from kohort.broker.share.hosted_partition import HostedSharePartition, Status
 from kohort.broker.topics import ConfigResource, Topic
 from kohort.coordinator.share_partition import DeadLetter
 from kohort.coordinator.share_state import Outcome, ReadOutcome, StateBatch
+from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.share_fetch import ShareFetchRequest
 from kohort.protocol.records.rows import encode_records
@@ -211,6 +212,41 @@ def test_locks_expire_though_that_cannot_be_persisted(broker: Broker, topic: Top
 
 
 # Logs and groups
+
+
+def test_what_a_fetch_waits_for_is_read_once_to_be_counted(
+    broker: Broker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading all of it again with every append is quadratic in the bytes that the member waits for."""
+    log = topic.partitions[0].log
+    size = len(log.read(0, 1 << 20, up_to=10))
+    found = answers(broker, share_fetch(topic, max_wait_ms=1000, min_bytes=size * 5))
+    read: list[int] = []
+    original = Log.read
+
+    def counting(log: Log, offset: int, max_bytes: int, **limits: Any) -> bytes:
+        data = original(log, offset, max_bytes, **limits)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(Log, "read", counting)
+    for _ in range(39):
+        append_records(broker, "t", 0, 1)
+        broker.shares.fetches.check_and_complete(log)
+    assert (found, len(read), sum(read)) == ([], 39, size // 10 * 39)
+    append_records(broker, "t", 0, 1)
+    broker.shares.fetches.check_and_complete(log)
+    assert acquired(found[0]) == [(0, 49, 1)]
+
+
+def test_a_log_that_is_offline_is_an_error_though_nothing_new_is_in_it(broker: Broker, topic: Topic) -> None:
+    """Without one the member would ask again at once, and again."""
+    assert acquired(answers(broker, share_fetch(topic, max_wait_ms=1000))[0]) == [(0, 9, 1)]
+    waiting = answers(broker, share_fetch(topic, 1, max_wait_ms=1000))
+    assert waiting == []
+    topic.partitions[0].log.offline = "the disk is gone"
+    broker.shares.fetches.check_and_complete(topic.partitions[0].log)
+    assert errors(waiting[0]) == [(ErrorCode.KAFKA_STORAGE_ERROR, 0)]
 
 
 def set_group(broker: Broker, **configs: str) -> None:
