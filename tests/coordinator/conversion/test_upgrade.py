@@ -206,3 +206,12 @@ def test_one_that_takes_the_place_of_a_static_member_in_a_rebalance_gets_its_sha
     driver.rejoin("", instance="i")
     assert driver.state() == "PreparingRebalance"
     assert told(driver.beat("modern", instance="i")) == parts("a", 0, 1, 2, 3, 4, 5)
+
+
+def test_one_that_takes_a_static_members_place_between_two_cooperative_rebalances_gets_its_share(
+    driver: Driver,
+) -> None:
+    """The first rebalance takes partitions away, which the second one would give to the other member."""
+    first, _ = driver.classic_group(parts("a", 0, 1, 2), frozenset(), instances=("i1", "i2"))
+    assert told(driver.beat("modern", instance="i2")) == parts("a", 3, 4, 5)
+    assert driver.held()[first] == parts("a", 0, 1, 2)

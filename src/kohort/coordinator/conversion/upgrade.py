@@ -70,10 +70,10 @@ def upgrade(classic: ClassicGroup, cluster: Cluster) -> Upgrade:
         group.put_metadata(member_id, metadata)
         group.put_target(member_id, current.assigned)
         group.put_current(member_id, current)
-    if classic.state is GroupState.STABLE:
+    if classic.state is GroupState.STABLE and _assigns_all(group, cluster):
         group.metadata_hash = metadata_hash(group.subscriptions.names({}), cluster)
-    # Otherwise it stays unlike that of the topics: partitions are assigned in place of the rebalance under way, even if
-    # the joining member only takes the place of a static one, which by itself assigns nothing.
+    # Otherwise it stays unlike that of the topics, so that partitions are assigned in place of the rebalance under way,
+    # or of the second one of cooperative consumers, even if the joining member only takes the place of a static one.
     group.put_epoch(epoch)
     group.put_assignment_epoch(epoch)
     made = [
@@ -85,6 +85,17 @@ def upgrade(classic: ClassicGroup, cluster: Cluster) -> Upgrade:
         *(records.current_assignment_record(group_id, each.member_id, each.current) for each in group.members.values()),
     ]
     return Upgrade(group, made, _answers(classic))
+
+
+def _assigns_all(group: ConsumerGroup, cluster: Cluster) -> bool:
+    """Whether the target has all partitions of the topics that members subscribe to; O(partitions)."""
+    assigned = set[TopicIdPartition]().union(*group.target.values())
+    return assigned.issuperset(
+        TopicIdPartition(topic_id, number)
+        for name in group.subscriptions.topics
+        if (topic_id := cluster.topic_id(name)) is not None
+        for number in range(cluster.partitions(name) or 0)
+    )
 
 
 def _member(
