@@ -24,10 +24,12 @@ QUICK = {
     "transaction.state.log.min.isr": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-# Heartbeats of consumer groups, and how often their partitions are assigned, so that a group of three is soon at rest.
+# Consumer groups: heartbeats, sessions, and how often partitions are assigned, so that a group of three is soon at rest.
 QUICK_CONSUMER_GROUPS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
     "group.consumer.assignment.interval.ms": "100",
 }
 # Apache Kafka's controller forgets a broker that was killed this much sooner, and lets it start again.

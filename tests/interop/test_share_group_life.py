@@ -19,6 +19,7 @@ from .topics import create_topic
 
 TOPIC, GROUP, PARTITIONS, LIMIT = "jobs", "workers", 3, 3
 JAVA, LIBRDKAFKA, KOHORT = "java share-member", "librdkafka_share_member", "kohort_share_member"
+FRANZ = "go share"
 QUICK = {
     "group.share.min.heartbeat.interval.ms": "300",
     "group.share.heartbeat.interval.ms": "300",
@@ -66,8 +67,8 @@ def works(*members: MemberProcess) -> Callable[[], bool]:
 
 @pytest.mark.parametrize(
     "programs",
-    [[JAVA] * 3, [LIBRDKAFKA] * 3, [KOHORT] * 3, [JAVA, LIBRDKAFKA, KOHORT]],
-    ids=["java", "librdkafka", "kohort", "mixed"],
+    [[JAVA] * 3, [LIBRDKAFKA] * 3, [KOHORT] * 3, [FRANZ] * 3, [JAVA, LIBRDKAFKA, KOHORT], [FRANZ, KOHORT, JAVA]],
+    ids=["java", "librdkafka", "kohort", "franz-go", "java-librdkafka-kohort", "franz-go-kohort-java"],
 )
 def test_each_record_is_done_once_or_used_up(programs: list[str], server: Server, members: Members) -> None:
     if JAVA in programs:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
-import hashlib
-import shutil
 import subprocess
 from pathlib import Path
 
+from .. import built_once as once
+from ..built_once import built_once
+
 HERE = Path(__file__).parent
-CACHE = HERE.parents[2] / ".cache" / "kafka"
+CACHE = once.CACHE / "kafka"
 MAVEN_S = 1_200
 """The limit of a test that may be the first to need it, or wait for who is."""
 
@@ -27,20 +27,11 @@ def classpath(project: str) -> str:
 
 
 def built(folder: Path, name: str) -> Path:
-    """What Maven makes of a project, built by the first process that asks: `classes`, and jars in `dependency`."""
+    """What Maven makes of a project, once: `classes`, and jars in `dependency`."""
     inputs = [folder / "pom.xml", *sorted(folder.rglob("*.java"))]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:12]
-    target = CACHE / f"{name}-{digest}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            for old in CACHE.glob(f"{name}-*"):
-                shutil.rmtree(old)
-            building = CACHE / f"{name}-building"
-            maven(folder / "pom.xml", building)
-            building.rename(target)
-    return target
+    return built_once(
+        CACHE, name, (path.read_bytes() for path in inputs), lambda target: maven(folder / "pom.xml", target)
+    )
 
 
 def maven(pom: Path, target: Path) -> None:
