@@ -19,6 +19,12 @@ from . import toolchains
 from .java import jvm
 
 PROGRAMS = Path(__file__).parent / "programs"
+JAVA_OPTIONS = {
+    "group": "group.id",
+    "topic": "topic",
+    "protocol": "group.protocol",
+    "instance": "group.instance.id",
+}
 
 
 class MemberProcess:
@@ -76,8 +82,8 @@ def command(program: str, options: dict[str, Any]) -> list[str]:
     """The command line of a member."""
     language, _, name = program.rpartition(" ")
     if language == "java":
-        arguments = {"group.id": options["group"], "topic": options["topic"]}
-        arguments = jvm.scenario_arguments(name, options["bootstrap"], arguments)
+        named = {JAVA_OPTIONS[key]: value for key, value in options.items() if key in JAVA_OPTIONS}
+        arguments = jvm.scenario_arguments(name, options["bootstrap"], named)
         return jvm.command("clients", "kohort.interop.Interop", *arguments)
     if language == "go":
         return [str(toolchains.go_members()), name, json.dumps(options)]

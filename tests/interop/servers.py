@@ -24,7 +24,7 @@ QUICK = {
     "transaction.state.log.min.isr": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-# Consumer groups: heartbeats, sessions, and how often partitions are assigned, so that a group of three is soon at rest.
+# Heartbeats and sessions of consumer groups, and how often partitions are assigned: a group of three soon rests.
 QUICK_CONSUMER_GROUPS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "200",

@@ -8,6 +8,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from tests.tools import MAVEN
+
 from ..waiting import eventually
 from .group_life import ALL, live, shared
 from .members import Feeder, MemberProcess, Members, assert_all_read, assert_at_least_once
@@ -15,7 +17,9 @@ from .servers import QUICK_CONSUMER_GROUPS, Server
 from .topics import create_topic
 
 NewName = Callable[[], str]
-LIBRDKAFKA, KOHORT, FRANZ, PLATFORMATIC = "librdkafka_member", "kohort_member", "go consumer", "node consumer"
+JAVA, LIBRDKAFKA, KOHORT, FRANZ, PLATFORMATIC = (
+    "java group-member", "librdkafka_member", "kohort_member", "go consumer", "node consumer",
+)  # fmt: skip
 
 pytestmark = pytest.mark.parametrize("own_server", [QUICK_CONSUMER_GROUPS], indirect=True, ids=["quick"])
 
@@ -52,19 +56,22 @@ def test_three_grow_and_shrink_and_nothing_is_lost(
 @pytest.mark.parametrize(
     "programs",
     [
-        [LIBRDKAFKA] * 3,
-        [LIBRDKAFKA, KOHORT, LIBRDKAFKA],
-        [FRANZ] * 3,
-        [PLATFORMATIC] * 3,
-        [FRANZ, KOHORT, PLATFORMATIC],
+        pytest.param([LIBRDKAFKA] * 3, id="librdkafka"),
+        pytest.param([JAVA] * 3, id="java"),
+        pytest.param([FRANZ] * 3, id="franz-go"),
+        pytest.param([PLATFORMATIC] * 3, id="platformatic"),
+        pytest.param([LIBRDKAFKA, KOHORT, JAVA], id="librdkafka-kohort-java"),
+        pytest.param([FRANZ, KOHORT, PLATFORMATIC], id="franz-go-kohort-platformatic"),
     ],
-    ids=["librdkafka", "librdkafka-and-kohort", "franz-go", "platformatic", "franz-go-kohort-platformatic"],
 )
 def test_three_grow_shrink_crash_and_come_back(
     programs: list[str], own_server: Server, admin: AdminClient, members: Members, new_name: NewName
 ) -> None:
     topic, group = create_topic(admin, new_name(), len(ALL), {}), new_name()
     common = {"bootstrap": own_server.bootstrap, "group": group, "topic": topic, "protocol": "consumer"}
+
+    if JAVA in programs:
+        MAVEN.require()
 
     def start(slot: int) -> MemberProcess:
         return members.start(programs[slot], **common)
@@ -74,6 +81,30 @@ def test_three_grow_shrink_crash_and_come_back(
         assert_all_read(members.all, ends)
     else:
         assert_at_least_once(members.all, ends)
+
+
+@pytest.mark.long
+def test_a_broker_that_crashes_loses_nothing(
+    own_server: Server, admin: AdminClient, members: Members, new_name: NewName
+) -> None:
+    MAVEN.require()
+    topic, group = create_topic(admin, new_name(), len(ALL), {}), new_name()
+    common = {"bootstrap": own_server.bootstrap, "group": group, "topic": topic, "protocol": "consumer"}
+    running = [members.start(program, **common) for program in (JAVA, FRANZ, LIBRDKAFKA)]
+    feeder = Feeder(own_server.bootstrap, topic, len(ALL))
+    try:
+        eventually(lambda: shared(*running), within=60, what="three share")
+        for _ in range(2):
+            start = feeder.delivered
+            eventually(lambda: feeder.delivered > start + 300, what="records flow")  # noqa: B023
+            own_server.restart()
+    finally:
+        ends = feeder.stop()
+    eventually(lambda: members.committed() == ends, within=60, what="all is read and committed")
+    eventually(lambda: shared(*running), within=60, what="three share again")
+    for member in running:
+        member.leave()
+    assert_at_least_once(members.all, ends)
 
 
 @pytest.mark.long  # within ten seconds, regular expressions are not resolved again

@@ -1,4 +1,4 @@
-"""Consumers of librdkafka go from the classic to the consumer protocol and back, one at a time, while records flow."""
+"""Consumers go from the classic to the consumer protocol and back, one at a time, while records flow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from itertools import pairwise
 import pytest
 from confluent_kafka import ConsumerGroupType
 from confluent_kafka.admin import AdminClient
+
+from tests.tools import MAVEN
 
 from ..waiting import eventually
 from .group_life import ALL, shared
@@ -38,10 +40,21 @@ def longest_pause_s(members: Members) -> float:
 
 
 @pytest.mark.parametrize("own_server", [QUICK_HEARTBEATS], indirect=True, ids=["quick"])
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    ("program", "static"),
+    [
+        ("librdkafka_member", False),
+        ("librdkafka_member", True),
+        pytest.param("java group-member", False, marks=pytest.mark.long),
+        pytest.param("java group-member", True, marks=pytest.mark.long),
+    ],
+    ids=["librdkafka-dynamic", "librdkafka-static", "java-dynamic", "java-static"],
+)
 def test_a_rolling_upgrade_and_a_rolling_downgrade_lose_nothing(
-    static: bool, own_server: Server, members: Members
+    program: str, static: bool, own_server: Server, members: Members
 ) -> None:
+    if program.startswith("java"):
+        MAVEN.require()
     server, group = own_server, "group"
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     topic = create_topic(admin, "records", len(ALL))
@@ -49,7 +62,7 @@ def test_a_rolling_upgrade_and_a_rolling_downgrade_lose_nothing(
     def start(protocol: str, slot: int) -> MemberProcess:
         options = {"instance": f"instance-{slot}"} if static else {}
         common = {"bootstrap": server.bootstrap, "group": group, "topic": topic, "session_timeout": 6_000}
-        return members.start("librdkafka_member", protocol=protocol, strategy="range", **common, **options)
+        return members.start(program, protocol=protocol, strategy="range", **common, **options)
 
     def share(running: list[MemberProcess], kind: ConsumerGroupType) -> None:
         try:

@@ -29,6 +29,7 @@ public final class Interop {
             Map.entry("transactions", Transactions::run),
             Map.entry("group", Group::run),
             Map.entry("member", Member::run),
+            Map.entry("group-member", GroupMember::run),
             Map.entry("share", Share::run),
             Map.entry("share-member", ShareMember::run),
             Map.entry("topics", Topics::run),

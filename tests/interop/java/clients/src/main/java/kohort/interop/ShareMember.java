@@ -9,7 +9,6 @@ import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.KafkaException;
-import sun.misc.Signal;
 
 /**
  * A member of a share group in a process of its own, until SIGTERM: tells what it receives, and what became of it once the
@@ -18,30 +17,29 @@ import sun.misc.Signal;
 final class ShareMember {
     private static final Map<String, AcknowledgeType> TYPES = Map.of(
             "accepted", AcknowledgeType.ACCEPT, "released", AcknowledgeType.RELEASE, "rejected", AcknowledgeType.REJECT);
-    private static volatile boolean terminated;
 
     static Object run(Options options) throws Exception {
-        Signal.handle(new Signal("TERM"), signal -> terminated = true);
+        var terminated = Events.terminated();
         try (var consumer = options.shareConsumer(Map.of(
                 "share.acknowledgement.mode", "explicit", "max.poll.records", 20, "fetch.max.wait.ms", 50,
                 "reconnect.backoff.max.ms", 200))) {
             consumer.subscribe(List.of(options.text("topic")));
-            while (!terminated) {
+            while (!terminated.get()) {
                 try {
                     step(consumer);
                 } catch (KafkaException e) {
-                    say("error", Map.of("error", e.toString()));
+                    Events.say("error", Map.of("error", e.toString()));
                 }
             }
         }
-        say("closed", Map.of());
-        return Map.of("event", "done");
+        Events.say("closed", Map.of());
+        return Map.of("at", System.nanoTime(), "event", "ended");
     }
 
-    private static void step(KafkaShareConsumer<String, String> consumer) throws Exception {
+    private static void step(KafkaShareConsumer<String, String> consumer) {
         var chosen = new ArrayList<ConsumerRecord<String, String>>();
         for (var record : consumer.poll(Duration.ofMillis(100))) {
-            say("received", where(record, Map.of("count", count(record))));
+            Events.say("received", where(record, Map.of("count", count(record))));
             consumer.acknowledge(record, TYPES.get(choice(record.offset(), count(record))));
             chosen.add(record);
         }
@@ -51,9 +49,9 @@ final class ShareMember {
         for (var record : chosen) {
             var error = refused.get(record.partition());
             if (error != null) {
-                say("refused", where(record, Map.of("error", error)));
+                Events.say("refused", where(record, Map.of("error", error)));
             } else {
-                say("settled", where(record, Map.of("how", choice(record.offset(), count(record)))));
+                Events.say("settled", where(record, Map.of("how", choice(record.offset(), count(record)))));
             }
         }
     }
@@ -77,12 +75,5 @@ final class ShareMember {
         found.put("partition", record.partition());
         found.put("offset", record.offset());
         return found;
-    }
-
-    private static void say(String event, Map<String, ?> facts) throws Exception {
-        var found = new HashMap<String, Object>(facts);
-        found.put("event", event);
-        found.put("at", System.nanoTime());
-        Interop.print(found);
     }
 }
