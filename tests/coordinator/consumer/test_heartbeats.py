@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 
 from kohort.coordinator.consumer.draft import Draft
+from kohort.coordinator.consumer.member import ConsumerMetadata
 from kohort.coordinator.consumer.settings import ConsumerSettings
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.metadata_hash import metadata_hash
 from kohort.coordinator.step import Client
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -318,3 +320,18 @@ def test_the_topics_that_members_removed_at_once_leave_behind_are_logged() -> No
     assert set(driver.group.members) == {"stays"}
     assert driver.group.metadata_hash == metadata_hash(["in"], driver.cluster)
     assert driver.dump() == driver.dump(driver.replayed())
+
+
+def test_a_member_more_is_known_to_move_without_a_look_at_all_the_others(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined(driver, "a", "b")
+    assert not driver.group.moving
+    looks: list[int] = []
+    reconciled = CurrentAssignment.is_reconciled_to
+    monkeypatch.setattr(
+        CurrentAssignment, "is_reconciled_to", lambda each, epoch: looks.append(epoch) or reconciled(each, epoch)
+    )
+    driver.group.put_metadata("c", ConsumerMetadata())
+    assert set(driver.group.moving) == {"c"}
+    assert len(looks) == 1

@@ -45,9 +45,21 @@ def test_the_last_member_of_the_consumer_protocol_leaves(driver: Driver) -> None
 def test_before_the_rebalance_members_have_what_the_target_gave_them(driver: Driver) -> None:
     classic = mixed(driver)
     driver.beat("modern", -1)
-    driver.restart()  # which ends the rebalance
-    call = driver.sync(classic, 3)
-    assert decode_assignment(call.response.assignment) == parts("a", 3, 4, 5)
+    group = driver.replayed().classic.get(GROUP)
+    assert group is not None
+    assert decode_assignment(group.members[classic].assignment) == parts("a", 3, 4, 5)
+
+
+def test_a_restart_before_the_rebalance_is_over_begins_it_again(driver: Driver) -> None:
+    """Otherwise nobody would have what the member had that left."""
+    classic = mixed(driver)
+    driver.beat("modern", -1)
+    driver.restart()
+    assert driver.heartbeat(classic, 3) is ErrorCode.REBALANCE_IN_PROGRESS
+    driver.rejoin(classic)
+    driver.settle([classic], 4)
+    driver.restart()
+    assert driver.heartbeat(classic, 4) is ErrorCode.NONE
 
 
 def test_the_last_member_of_the_consumer_protocol_is_fenced(driver: Driver) -> None:

@@ -1,7 +1,7 @@
 """Consumers of both protocols come, go on and leave in any order: no partition is ever with two of them.
 
-The group is now classic, now a consumer group. Appends fail at random, which changes nothing. The log makes the same
-group.
+The group is now classic, now a consumer group. Static members are replaced by new programs of either protocol. Appends
+fail at random, which changes nothing. The log makes the same group, and restarts do, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tests.coordinator.conversion.driver import Driver, Partitions, assert_repla
 
 NOTHING: Partitions = frozenset()
 ERROR = ErrorCode.NOT_ENOUGH_REPLICAS
-STARTS_OVER = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH)
+NEW_NAME = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+STARTS_OVER = (*NEW_NAME, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH)
 
 
 class Classic:
@@ -31,8 +32,9 @@ class Classic:
         waiting: a JoinGroup or SyncGroup that isn't answered yet.
     """
 
-    def __init__(self, eager: bool) -> None:
+    def __init__(self, eager: bool, instance: str | None) -> None:
         self.eager = eager
+        self.instance = instance
         self.member_id = ""
         self.generation = -1
         self.owned = NOTHING
@@ -47,11 +49,11 @@ class Classic:
         if self.joining:
             if self.eager:
                 self.owned = NOTHING
-            self.waiting = driver.rejoin(self.member_id, owned=self.owned)
+            self.waiting = driver.rejoin(self.member_id, owned=self.owned, instance=self.instance)
         elif self.assignments or self.generation < 0:
-            self.waiting = driver.sync(self.member_id, abs(self.generation), self.assignments)
+            self.waiting = driver.sync(self.member_id, abs(self.generation), self.assignments, instance=self.instance)
         else:
-            self._told(driver.heartbeat(self.member_id, self.generation))
+            self._told(driver.heartbeat(self.member_id, self.generation, instance=self.instance))
 
     def take_answer(self) -> None:
         if self.waiting is None or not self.waiting.answered:
@@ -71,6 +73,7 @@ class Classic:
 
     def _joined(self, response: Any) -> None:
         self.joining = False
+        self.member_id = response.member_id
         self.generation = -response.generation_id  # until it has synced
         if response.leader == self.member_id:
             members = {each.member_id: decode_subscription(each.metadata) for each in response.members}
@@ -80,27 +83,31 @@ class Classic:
     def _told(self, code: ErrorCode) -> None:
         if code in STARTS_OVER:
             self.owned = NOTHING
-            self.member_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else self.member_id
+            self.member_id = "" if code in NEW_NAME else self.member_id
         self.joining = self.joining or code in (*STARTS_OVER, ErrorCode.REBALANCE_IN_PROGRESS)
         if self.joining:
             self.assignments = {}
 
     def leave(self, driver: Driver) -> None:
         if self.member_id:
-            driver.leave((self.member_id, None))
+            driver.leave((self.member_id, self.instance))
+
+    def is_replaced(self, driver: Driver) -> None:
+        """The program ends without a word."""
 
 
 class Modern:
     """A consumer of the consumer protocol."""
 
-    def __init__(self, member_id: str) -> None:
+    def __init__(self, member_id: str, instance: str | None) -> None:
         self.member_id = member_id
+        self.instance = instance
         self.epoch = 0
         self.owned = NOTHING
         self.waiting: Call | None = None
 
     def step(self, driver: Driver) -> None:
-        response = driver.beat(self.member_id, self.epoch, owned=self.owned)
+        response = driver.beat(self.member_id, self.epoch, owned=self.owned, instance=self.instance)
         code = ErrorCode(response.error_code)
         if code in STARTS_OVER:
             self.epoch, self.owned = 0, NOTHING
@@ -113,7 +120,12 @@ class Modern:
 
     def leave(self, driver: Driver) -> None:
         if self.epoch:
-            driver.beat(self.member_id, -1)
+            driver.beat(self.member_id, -1, instance=self.instance)
+
+    def is_replaced(self, driver: Driver) -> None:
+        """It leaves for a while, as programs with an instance id do."""
+        if self.epoch:
+            driver.beat(self.member_id, -2, instance=self.instance)
 
 
 class Consumers(RuleBasedStateMachine):
@@ -124,10 +136,20 @@ class Consumers(RuleBasedStateMachine):
         self.names = 0
 
     @precondition(lambda self: len(self.clients) < 4)
-    @rule(modern=st.booleans(), eager=st.booleans())
-    def start(self, modern: bool, eager: bool) -> None:
+    @rule(modern=st.booleans(), eager=st.booleans(), instance=st.sampled_from([None, None, "i1", "i2"]))
+    def start(self, modern: bool, eager: bool, instance: str | None) -> None:
+        for client in [each for each in self.clients if instance is not None and each.instance == instance]:
+            self.clients.remove(client)
+            client.is_replaced(self.driver)
         self.names += 1
-        self.clients.append(Modern(f"modern-{self.names}") if modern else Classic(eager))
+        self.clients.append(Modern(f"modern-{self.names}", instance) if modern else Classic(eager, instance))
+        self.deliver()
+
+    @rule()
+    def restart(self) -> None:
+        self.driver.restart()
+        for client in self.clients:
+            client.waiting = None
 
     @precondition(lambda self: self.clients)
     @rule(which=st.integers(0, 3), times=st.integers(1, 4))
@@ -168,15 +190,17 @@ class Consumers(RuleBasedStateMachine):
         assert_replayed(self.driver)
 
     def teardown(self) -> None:
-        """In the end, all partitions are with somebody."""
-        for _ in range(12):
+        """In the end, when the sessions are over of those that are gone, all partitions are with somebody."""
+        for _ in range(40):
             for client in self.clients:
                 client.step(self.driver)
                 self.deliver()
             self.nobody_has_what_another_has()
+            self.driver.sleep(2_000)
+            self.deliver()
         if self.clients:
             assert sum(len(client.owned) for client in self.clients) == 6, [vars(client) for client in self.clients]
 
 
 TestConsumers = Consumers.TestCase
-TestConsumers.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestConsumers.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

@@ -34,7 +34,8 @@ class ClassicGroup:
         generation: rises by one with each rebalance; 0 before the first.
         protocol_type: what the group is for, such as "consumer"; None for a "simple" group, which has only offsets.
         protocol: the protocol that the members of this generation use; None while Empty.
-        leader: member id of the member that assigns; None without members.
+        leader: member id of the member that assigns; None without members, and in a group that was just converted and
+            is yet to be rebalanced.
         members: by member id, in the order they came.
         static_ids: member ids of static members, by instance id.
         pending_members: ids given to clients that have yet to join with them (KIP-394).

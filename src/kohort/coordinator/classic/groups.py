@@ -305,6 +305,8 @@ class ClassicGroups:
                     self.rebalancer.reset_session_timeout(group, member, now)
                 if len(group.members) > self._settings.group_max_size:
                     self.rebalancer.prepare_rebalance(group, "it has more members than it may have now")
+                elif group.members and group.leader is None:
+                    self.rebalancer.prepare_rebalance(group, "its rebalance after a conversion had not ended")
 
     def unload(self, now: int) -> Step:
         """Forgets all groups; requests that wait are answered with NOT_COORDINATOR."""

@@ -45,7 +45,7 @@ class Draft(ModernDraft[ConsumerMetadata, TopicIdPartition, Role, SoftState]):
 
     def has_unresolved(self) -> bool:
         """Whether a member subscribes with a regular expression that isn't resolved."""
-        return any(regex not in self._regexes for regex in self.subscriptions.regexes)
+        return not self.subscriptions.regexes.keys() <= self._regexes.keys()
 
     def topic_names(self) -> set[str]:
         """The names of all topics that members subscribe to."""

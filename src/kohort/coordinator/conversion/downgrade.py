@@ -3,6 +3,9 @@
 The classic group's first generation is the consumer group's epoch, and its assignments are what members have. In Kafka
 (ClassicGroup.fromConsumerGroup) they are the target, which is the same unless members are on the move. Then a rebalance
 follows; but if a member of the consumer protocol comes before that is over, it mustn't get what others still have.
+
+A restart ends the rebalance. The group's record is without a leader until it is over, so that it begins again then:
+nothing else would, as the members that have left and whose partitions nobody has aren't in the record.
 """
 
 from __future__ import annotations
@@ -54,8 +57,13 @@ def may_downgrade(
     )
 
 
-def downgrade(draft: Draft, cluster: Cluster, now: int) -> Downgrade:
-    """Makes a classic group of one whose members all use the classic protocol. `now` is in ms since 1970."""
+def downgrade(draft: Draft, cluster: Cluster, now: int, *, rebalances: bool) -> Downgrade:
+    """Makes a classic group of one whose members all use the classic protocol.
+
+    Args:
+        now: in ms since 1970.
+        rebalances: whether a rebalance follows.
+    """
     currents = {member_id: current for member_id, (_, current) in draft.members().items()}
     members = {
         member_id: Member(
@@ -81,5 +89,6 @@ def downgrade(draft: Draft, cluster: Cluster, now: int) -> Downgrade:
     for member_id in members:
         made += records.member_tombstones(draft.group_id, member_id)
     made += records.group_tombstones(draft.group_id, draft.group.regexes)
-    made.append(group_record(classic, members.values(), next(iter(members)), assignments, now))
+    leader = None if rebalances else next(iter(members))
+    made.append(group_record(classic, members.values(), leader, assignments, now))
     return Downgrade(made, {member_id: member.protocols for member_id, member in members.items()})

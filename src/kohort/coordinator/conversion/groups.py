@@ -115,7 +115,7 @@ class ConvertibleGroups(ConsumerGroups):
 
     def downgrade(self, draft: Draft, now: int, why: str | None) -> None:
         """Makes the group a classic one; `why` it is rebalanced, or None if its assignments are what they should be."""
-        made = downgrade(draft, self._environment.cluster, now)
+        made = downgrade(draft, self._environment.cluster, now, rebalances=why is not None)
         log.info("consumer group becomes a classic group group=%s members=%d", draft.group_id, len(made.protocols))
         draft.records += made.records
         members = {*draft.group.members, *made.protocols}

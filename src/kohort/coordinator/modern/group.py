@@ -115,10 +115,7 @@ class ModernGroup(ABC, Generic[M, I, R, S]):
         member = self._member(member_id)
         self.ownership.change(member_id, member.current, current)
         member.current = current
-        if self._moving is not None and current.is_reconciled_to(self.assignment_epoch):
-            self._moving.discard(member_id)
-        elif self._moving is not None:
-            self._moving.add(member_id)
+        self._note_moving(member)
 
     def put_target(self, member_id: str, holdings: Mapping[I, R]) -> None:
         self.target[member_id] = holdings
@@ -143,8 +140,17 @@ class ModernGroup(ABC, Generic[M, I, R, S]):
         member = self.members.get(member_id)
         if member is None:
             member = self.members[member_id] = Member(member_id, self._unknown)
-            self._moving = None
+            self._note_moving(member)
         return member
+
+    def _note_moving(self, member: Member[M, I, R]) -> None:
+        """Keeps `moving` up to date when one member has moved or is new: all of them would take too long for each."""
+        if self._moving is None:
+            return
+        if member.current.is_reconciled_to(self.assignment_epoch):
+            self._moving.discard(member.member_id)
+        else:
+            self._moving.add(member.member_id)
 
     def _forget_instance(self, member: Member[M, I, R]) -> None:
         instance_id = member.metadata.instance_id
