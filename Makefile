@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-groups bench-client bench-pipeline
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -121,8 +121,11 @@ bench-broker: $(READY) ## The broker beside Apache Kafka (needs kcat and Maven w
 bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.placement $(BENCH)
 
-bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (the peer needs Maven with a JDK)
+bench-heartbeats: $(READY) ## Heartbeats of streams and consumer groups of 1,000 members (the peer needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.heartbeats $(BENCH)
+
+bench-groups: $(READY) ## Consumer and share groups of Java's and librdkafka's members, beside Apache Kafka (needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.groups $(BENCH)
 
 bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Apache Kafka needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.client $(BENCH)

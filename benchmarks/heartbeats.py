@@ -1,9 +1,9 @@
-"""Heartbeats of a streams group, beside those of classic groups, and beside Apache Kafka's server.
+"""Heartbeats of a streams and of a consumer group, beside those of classic groups, and beside Apache Kafka's server.
 
     make bench-heartbeats
     python -m benchmarks.heartbeats --without-kafka
 
-A group has 1,000 members that are settled: nothing is new, for them nor for the server. Both servers have their own
+Each group has 1,000 members that are settled: nothing is new, for them nor for the server. Both servers have their own
 defaults, and one core; the generator has another. Classic heartbeats are those of 100 groups with a member each.
 """
 
@@ -27,7 +27,8 @@ from tests.tools import MAVEN
 
 SERVER_CORE, GENERATOR_CORE = 0, 1
 AIM = 25_000
-"""Heartbeats a second of a streams group, with one core."""
+"""Heartbeats a second of a streams or a consumer group, with one core."""
+MODERN = ("streams", "consumer")
 DEPTHS = {1: "one at a time on 100 connections", 32: "32 at a time on 100 connections"}
 
 
@@ -41,46 +42,47 @@ def generate(module: str, *arguments: str | float) -> dict[str, Any]:
 
 
 def heartbeats(peer: Peer, members: int, seconds: float) -> dict[str, Any]:
-    """Both kinds of heartbeats, by depth."""
+    """All kinds of heartbeats, by depth."""
     run_on(peer.pid, {SERVER_CORE})
     address = (peer.server.host, peer.server.port, GENERATOR_CORE)
-    # The first round warms up.
-    streams = [generate("benchmarks.broker.streams", *address, peer.pid, members, seconds, *DEPTHS) for _ in range(2)][
-        -1
-    ]
+    found = {}
+    for kind in MODERN:
+        for _ in range(2):  # the first round warms up
+            found[kind] = generate("benchmarks.broker.settled", kind, *address, peer.pid, members, seconds, *DEPTHS)
     classic = {
         str(depth): generate("benchmarks.broker.groups", "heartbeats", *address, peer.pid, depth, seconds)
         for depth in DEPTHS
     }
-    return {"streams": streams, "classic": {"found": classic}}
+    return {**found, "classic": {"found": classic}}
 
 
 def table(found: dict[str, dict[str, Any]], members: int) -> Table:
     """A row for each kind and depth."""
-    shown = Table(title=f"Heartbeats of a streams group of {members:,} settled members, and of classic groups")
+    shown = Table(title=f"Heartbeats of {members:,} settled members of a group, and of classic groups")
     shown.add_column("")
     for peer in found:
         shown.add_column(peer, justify="right")
     shown.add_column("aim", justify="right")
 
     for number, manner in DEPTHS.items():
-        for kind in ("streams", "classic"):
+        for kind in (*MODERN, "classic"):
             measured = [peer[kind]["found"][str(number)] for peer in found.values()]
-            aim = f"≥ {AIM:,} /s" if kind == "streams" else ""
+            aim = f"≥ {AIM:,} /s" if kind in MODERN else ""
             shown.add_row(f"{kind}, {manner}", *(f"{each['rate']:,.0f} /s" for each in measured), aim)
             per_core = (f"{each['rate'] / each['server']:,.0f} /s" for each in measured)
             shown.add_row("  for each second that the server ran", *per_core)
             shown.add_row("  cores used by the server", *(f"{each['server']:.2f}" for each in measured))
             shown.add_row("  cores used by the generator", *(f"{each['generator']:.2f}" for each in measured))
-    for what in ("request", "answer"):
-        cells = [f"{peer['streams'][what]} bytes" for peer in found.values()]
-        shown.add_row(f"streams, {what} with its header", *cells, "")
+    for kind in MODERN:
+        for what in ("request", "answer"):
+            cells = [f"{peer[kind][what]} bytes" for peer in found.values()]
+            shown.add_row(f"{kind}, {what} with its header", *cells, "")
     return shown
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.heartbeats", description=__doc__.partition("\n")[0])
-    parser.add_argument("--members", type=int, default=1000, help="of the streams group, at least 100")
+    parser.add_argument("--members", type=int, default=1000, help="of each modern group, at least 100")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--without-kafka", action="store_true", help="needs neither Java nor Maven")
     parser.add_argument("--quick", action="store_true", help="100 members, a fifth of a second: for CI")

@@ -86,9 +86,11 @@ ALL = [
 ]
 
 
-def table(figures: Mapping[Measure, tuple[float, ...]]) -> Table:
+def table(
+    figures: Mapping[Measure, tuple[float, ...]], title: str = "Kohort beside Apache Kafka, both with their defaults"
+) -> Table:
     """A row a measure: Kohort's median, Kafka's, ours in parts of theirs, the aim."""
-    shown = Table(title="Kohort beside Apache Kafka, both with their defaults (medians)")
+    shown = Table(title=f"{title} (medians)")
     shown.add_column("")
     for column in ("Kohort", "Apache Kafka", "Kohort ÷ Kafka", "aim"):
         shown.add_column(column, justify="right")

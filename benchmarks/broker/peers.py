@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.interop.apache_kafka import OWN_FLAGS, ApacheKafka, free_ports, serves_metadata
+from tests.interop.newest_kafka import NewestKafka
 from tests.interop.servers import KohortServer, Server
 
 # Members that join are answered as soon as all known ones have joined; all else is the servers' own default.
 SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+ONE_NODE = {
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
 
 
 class Peer:
     """A server under test."""
 
-    def __init__(self, name: str, server: Server) -> None:
+    def __init__(self, name: str, server: Server, settings: Mapping[str, str] = SETTINGS) -> None:
         self.name = name
         self.server = server
-        server.settings = dict(SETTINGS)
+        server.settings = dict(settings)
 
     def start(self) -> float:
         """Seconds from the start of the process to its first answer to a metadata request."""
@@ -64,3 +70,10 @@ def kohort(directory: Path) -> Peer:
 
 def kafka(directory: Path) -> Peer:
     return Peer("Apache Kafka", ApacheKafka(directory / "kafka", flags=OWN_FLAGS))
+
+
+def newest_kafka(directory: Path) -> Peer:
+    """The newest Apache Kafka, with what one node needs to serve share groups alone."""
+    server = ApacheKafka(directory / "newest-kafka", flags=OWN_FLAGS)
+    server.project = NewestKafka.project
+    return Peer("Apache Kafka", server, SETTINGS | ONE_NODE)

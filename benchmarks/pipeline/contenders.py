@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import venv
@@ -193,21 +190,7 @@ def connector() -> str:
 
 def _built(project: str) -> Path:
     """What Maven makes of a project here, once: in .cache."""
-    folder = HERE / "java" / project
-    inputs = [folder / "pom.xml", *sorted(folder.rglob("*.java"))]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:12]
-    name = f"pipeline-{project}"
-    target = build.CACHE / f"{name}-{digest}"
-    build.CACHE.mkdir(parents=True, exist_ok=True)
-    with (build.CACHE / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            for old in build.CACHE.glob(f"{name}-*"):
-                shutil.rmtree(old)
-            building = build.CACHE / f"{name}.building"
-            build.maven(folder / "pom.xml", building)
-            building.rename(target)
-    return target
+    return build.built(HERE / "java" / project, f"pipeline-{project}")
 
 
 def environment() -> dict[str, str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -47,15 +45,7 @@ class Kafka:
 
 def _classpath() -> str:
     """What Maven fetches and compiles, once."""
-    inputs = [PROJECT / "pom.xml", *sorted(PROJECT.rglob("*.java"))]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:12]
-    target = build.CACHE / f"placement-{digest}"
-    if not target.exists():
-        for old in build.CACHE.glob("placement-*"):
-            shutil.rmtree(old)
-        building = build.CACHE / "placement-building"
-        build.maven(PROJECT / "pom.xml", building)
-        building.rename(target)
+    target = build.built(PROJECT, "placement")
     return f"{target / 'classes'}:{target / 'dependency'}/*"
 
 

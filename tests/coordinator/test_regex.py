@@ -41,6 +41,11 @@ def test_a_pattern_that_is_slow_elsewhere() -> None:
     assert full_matches("(a+)+b", ["a" * 30_000] * 50) == [False] * 50
 
 
+def test_a_pattern_that_is_slow_here_is_refused() -> None:
+    with pytest.raises(ValueError, match="pattern too large"):
+        full_matches("(" + "a?" * 1000 + "){100}", [])
+
+
 def test_memory_of_patterns_is_not_kept() -> None:
     for length in range(50):
         full_matches("a" * length, ["a"])

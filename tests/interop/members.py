@@ -15,18 +15,25 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from .java import jvm
+
 PROGRAMS = Path(__file__).parent / "programs"
 
 
 class MemberProcess:
-    """A program of programs/, running; `events` grows as it speaks."""
+    """A program, running: one of programs/, or a scenario of Java's clients (`java share-member`).
+
+    Attributes:
+        events: grows as it speaks.
+        started, ended: when it was started, and told to leave or killed, ns.
+    """
 
     def __init__(self, program: str, **options: Any) -> None:
         self.program = program
         self.events: list[dict[str, Any]] = []
-        self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps(options)], stdout=subprocess.PIPE
-        )
+        self.started = monotonic()
+        self.ended: int | None = None
+        self.process = subprocess.Popen(command(program, options), stdout=subprocess.PIPE)
         self.listener = threading.Thread(target=self._listen)
         self.listener.start()
 
@@ -48,6 +55,7 @@ class MemberProcess:
 
     def end(self, number: signal.Signals) -> None:
         """SIGTERM: it leaves; SIGKILL: it crashes."""
+        self.ended = self.ended or monotonic()
         self.process.send_signal(number)  # nothing, where it has ended already
         self.process.wait(20)
         self.listener.join()
@@ -61,6 +69,16 @@ class MemberProcess:
         self.end(signal.SIGTERM)
         assert self.process.returncode == 0
         assert self.told("closed")
+
+
+def command(program: str, options: dict[str, Any]) -> list[str]:
+    """The command line of a member."""
+    language, _, scenario = program.rpartition(" ")
+    if language == "java":
+        arguments = {"group.id": options["group"], **{key: options[key] for key in options if key != "group"}}
+        bootstrap = arguments.pop("bootstrap")
+        return jvm.command("clients", "kohort.interop.Interop", *jvm.scenario_arguments(scenario, bootstrap, arguments))
+    return [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps(options)]
 
 
 class Members:
@@ -103,7 +121,7 @@ class Members:
 
 
 class Feeder:
-    """Writes numbered records into all partitions in turn, one each every 20 ms, until it's stopped.
+    """Writes numbered records into all partitions in turn: a backlog, then one each every 20 ms, until it's stopped.
 
     The first of all partitions are written before any others are sent. Apache Kafka says that a topic is created before
     all of its leaders are ready: one that isn't may refuse a producer's first batch and take the second, since a broker
@@ -111,7 +129,7 @@ class Feeder:
     is written, too, and so loses it.
     """
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, partitions: int, backlog: int = 1) -> None:
         self.producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -123,7 +141,10 @@ class Feeder:
         self.topic, self.ends = topic, dict.fromkeys(range(partitions), 0)
         self.delivered = 0
         self.failures: list[object] = []
-        self._write_one_each()
+        for _ in range(backlog):
+            self._write_one_each()
+            if self.delivered == 0:
+                assert self.producer.flush(60) == 0
         assert self.producer.flush(60) == 0
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._run)

@@ -160,8 +160,8 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     # Regular expressions
 
-    def _resolved(self, job: RegexJob, topics: Resolved) -> None:
-        """Takes the topics of a group's regular expressions."""
+    def _resolved(self, job: RegexJob, topics: Resolved | None) -> None:
+        """Takes the topics of a group's regular expressions; None if that failed."""
         try:
             entry = self.entry(job.group_id)
         except KafkaError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from kohort.broker.authorizer import Authorizer, Operation, ResourceType
 from kohort.broker.topics import Topics
@@ -19,26 +19,37 @@ log = logging.getLogger("kohort.broker.regex_resolver")
 Resolved = Mapping[str, tuple[str, ...]]
 
 
+class _Work(NamedTuple):
+    """A job that has begun: what is still to be resolved, and what is."""
+
+    job: RegexJob
+    pending: Iterator[str]
+    resolved: dict[str, tuple[str, ...]]
+
+
 class RegexResolver:
-    """Takes jobs, and does one regular expression in a turn of the loop: O(topics).
+    """Takes jobs, and does one regular expression in a turn of the loop, each job's in turn: O(topics).
 
     Args:
         authorizer: says which topics a client may describe; others don't match. None allows all.
 
     Attributes:
-        on_resolved: called with a job, and the sorted names of topics by regular expression.
+        on_resolved: called with a job, and the sorted names of topics by regular expression; None if it failed.
     """
 
     def __init__(self, topics: Topics, authorizer: Authorizer | None) -> None:
-        self.on_resolved: list[Callable[[RegexJob, Resolved], None]] = []
+        self.on_resolved: list[Callable[[RegexJob, Resolved | None], None]] = []
         self._topics: Final = topics
         self._authorizer: Final = authorizer
-        self._jobs: deque[tuple[RegexJob, dict[str, tuple[str, ...]]]] = deque()
+        self._jobs: deque[_Work] = deque()
         self._handle: asyncio.Handle | None = None
 
     def __call__(self, job: RegexJob) -> None:
         """Begins a job."""
-        self._jobs.append((job, {}))
+        self._add(_Work(job, iter(job.regexes), {}))
+
+    def _add(self, work: _Work) -> None:
+        self._jobs.append(work)
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_soon(self._run)
 
@@ -50,16 +61,20 @@ class RegexResolver:
             self._handle = None
 
     def _run(self) -> None:
-        """Resolves the next regular expression."""
-        job, resolved = self._jobs[0]
-        regex = next((regex for regex in job.regexes if regex not in resolved), None)
-        if regex is not None:
-            resolved[regex] = self._resolve(regex, job)
-        if len(resolved) == len(set(job.regexes)):
-            self._jobs.popleft()
-            for listener in self.on_resolved:
-                listener(job, resolved)
+        """Resolves the next regular expression of one job, then it is the next job's turn."""
+        work = self._jobs.popleft()
         self._handle = asyncio.get_running_loop().call_soon(self._run) if self._jobs else None
+        resolved: Resolved | None = work.resolved
+        try:
+            if (regex := next(work.pending, None)) is not None:
+                work.resolved[regex] = self._resolve(regex, work.job)
+                self._add(work)
+                return
+        except Exception:  # other groups' jobs go on
+            log.exception("regular expressions could not be resolved group=%s", shown(work.job.group_id))
+            resolved = None
+        for listener in self.on_resolved:
+            listener(work.job, resolved)
 
     def _resolve(self, regex: str, job: RegexJob) -> tuple[str, ...]:
         names = sorted(topic.name for topic in self._topics)

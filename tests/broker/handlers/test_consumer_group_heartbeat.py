@@ -32,7 +32,7 @@ def test_a_member_joins_stays_and_leaves(ask: Ask, broker: Broker, version: int)
     stays = joining(
         member_epoch=joined.member_epoch, subscribed_topic_names=None, topic_partitions=None, rebalance_timeout_ms=-1
     )
-    assert ask(stays, version).heartbeat_interval_ms == 5000
+    assert ask(stays, version).heartbeat_interval_ms == 500
     assert ask(stays, version).assignment is None
     assert ask(joining(member_epoch=-1), version).member_epoch == -1
 
@@ -94,10 +94,10 @@ def test_topics_that_grow_are_assigned(ask: Ask, broker: Broker) -> None:
 
 def test_settings_of_a_group_count_from_its_next_heartbeat_on(ask: Ask, broker: Broker) -> None:
     ask(joining())
-    broker.topics.set_configs(ConfigResource.GROUP, "g", {"consumer.heartbeat.interval.ms": "6000"})
+    broker.topics.set_configs(ConfigResource.GROUP, "g", {"consumer.moving.heartbeat.interval.ms": "300"})
     broker.groups.config_changed(ConfigResource.GROUP, "g")
     stays = joining(member_epoch=2, subscribed_topic_names=None, topic_partitions=None, rebalance_timeout_ms=-1)
-    assert ask(stays).heartbeat_interval_ms == 6000
+    assert ask(stays).heartbeat_interval_ms == 300
 
 
 def test_offsets_are_committed_on_the_members_epoch(ask: Ask, broker: Broker) -> None:

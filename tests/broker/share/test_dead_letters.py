@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from kohort.broker.broker import Broker
+from kohort.broker.share import dead_letters
 from kohort.broker.topics import ConfigResource, Topic
 from kohort.coordinator.share_partition import RecordState
 from kohort.protocol.records.batch import Compression, scan_batches
-from kohort.protocol.records.rows import decode_rows, encode_rows
+from kohort.protocol.records.rows import decode_rows, encode_rows, read_records
 from tests.broker.handlers.conftest import NOW, Ask, append
 from tests.broker.share.groups import GROUP, Member, acquired, errors, initialized
 
@@ -150,6 +151,20 @@ def test_the_topic_decides_how_large_batches_are(broker: Broker, ask: Ask) -> No
     ]
 
 
+@pytest.mark.parametrize("settings", [{"errors.deadletterqueue.topic.name.prefix": ""}])
+def test_a_copy_that_is_too_large_for_the_topic_is_left_out(broker: Broker, ask: Ask) -> None:
+    topic = shared(
+        broker, errors_deadletterqueue_topic_name="rejects", errors_deadletterqueue_copy_record_enable="true"
+    )
+    broker.topics.create("rejects", 1, {"errors.deadletterqueue.group.enable": "true", "max.message.bytes": "600"})
+    append(broker, "t", 0, encode_rows([NOW, NOW], [None, None], [b"x" * 500, b"y"], [[], []], leader_epoch=0))
+    member = Member(ask, topic)
+    member.fetch()
+    member.acknowledge((0, 4, 1), (5, 7, 3))
+    assert [letter[1] for letter in letters(broker, "rejects")] == [b"v5", None, b"y"]
+    assert (broker.shares.dead_letters.written, broker.shares.dead_letters.failed) == (3, 0)
+
+
 @pytest.mark.parametrize("settings", [AUTO])
 def test_a_crash_before_the_letter_loses_it_not(broker: Broker, ask: Ask, tmp_path: Path) -> None:
     del tmp_path
@@ -158,7 +173,7 @@ def test_a_crash_before_the_letter_loses_it_not(broker: Broker, ask: Ask, tmp_pa
     member.fetch()
     written = []
     (hosted,) = broker.shares
-    hosted._write_dead_letters = lambda _, letter: written.append(letter)
+    hosted._write_dead_letters = lambda _, letters: written.extend(letters)
     member.acknowledge((0, 5, (1, 3, 1, 3, 1, 1)))
     assert len(written) == 2
     broker.shares.evict(GROUP)  # as after a crash: what isn't persisted is gone
@@ -168,3 +183,25 @@ def test_a_crash_before_the_letter_loses_it_not(broker: Broker, ask: Ask, tmp_pa
     (hosted,) = broker.shares
     assert hosted.machine is not None
     assert [run for run in hosted.machine.describe() if run.state is RecordState.ARCHIVING] == []
+
+
+@pytest.mark.parametrize("settings", [AUTO])
+def test_all_letters_of_a_request_are_written_together(
+    broker: Broker, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one, each would decode the batch again: thousands of records would hold up the broker for seconds."""
+    topic = shared(broker, errors_deadletterqueue_copy_record_enable="true")
+    decoded: list[int] = []
+    monkeypatch.setattr(
+        dead_letters,
+        "read_records",
+        lambda data, header: decoded.append(header.base_offset) or read_records(data, header),
+    )
+    member = Member(ask, topic)
+    member.fetch()
+    member.acknowledge((0, 5, (3, 1, 3, 3, 1, 3)))
+    assert [letter[1] for letter in letters(broker)] == [b"v0", b"v2", b"v3", b"v5"]
+    assert decoded == [0, 2, 4]
+    partition = broker.topics.partition("dlq.t", 0)
+    assert partition is not None
+    assert len(list(scan_batches(partition.log.read(0, 1 << 20, up_to=partition.log.log_end_offset)))) == 1

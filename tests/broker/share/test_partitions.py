@@ -17,12 +17,23 @@ from kohort.broker.reply import Reply
 from kohort.broker.session import Session
 from kohort.broker.share.hosted_partition import HostedSharePartition, Status
 from kohort.broker.topics import ConfigResource, Topic
+from kohort.coordinator.share_partition import DeadLetter
 from kohort.coordinator.share_state import Outcome, ReadOutcome, StateBatch
+from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.share_fetch import ShareFetchRequest
 from kohort.protocol.records.rows import encode_records
 from tests.broker.handlers.conftest import NOW, Ask, append, append_records
-from tests.broker.share.groups import GROUP, Member, acquired, errors, initialized, share_acknowledge, share_fetch
+from tests.broker.share.groups import (
+    GROUP,
+    MEMBER,
+    Member,
+    acquired,
+    errors,
+    initialized,
+    share_acknowledge,
+    share_fetch,
+)
 
 
 class SlowPersister:
@@ -203,6 +214,41 @@ def test_locks_expire_though_that_cannot_be_persisted(broker: Broker, topic: Top
 # Logs and groups
 
 
+def test_what_a_fetch_waits_for_is_read_once_to_be_counted(
+    broker: Broker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading all of it again with every append is quadratic in the bytes that the member waits for."""
+    log = topic.partitions[0].log
+    size = len(log.read(0, 1 << 20, up_to=10))
+    found = answers(broker, share_fetch(topic, max_wait_ms=1000, min_bytes=size * 5))
+    read: list[int] = []
+    original = Log.read
+
+    def counting(log: Log, offset: int, max_bytes: int, **limits: Any) -> bytes:
+        data = original(log, offset, max_bytes, **limits)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(Log, "read", counting)
+    for _ in range(39):
+        append_records(broker, "t", 0, 1)
+        broker.shares.fetches.check_and_complete(log)
+    assert (found, len(read), sum(read)) == ([], 39, size // 10 * 39)
+    append_records(broker, "t", 0, 1)
+    broker.shares.fetches.check_and_complete(log)
+    assert acquired(found[0]) == [(0, 49, 1)]
+
+
+def test_a_log_that_is_offline_is_an_error_though_nothing_new_is_in_it(broker: Broker, topic: Topic) -> None:
+    """Without one the member would ask again at once, and again."""
+    assert acquired(answers(broker, share_fetch(topic, max_wait_ms=1000))[0]) == [(0, 9, 1)]
+    waiting = answers(broker, share_fetch(topic, 1, max_wait_ms=1000))
+    assert waiting == []
+    topic.partitions[0].log.offline = "the disk is gone"
+    broker.shares.fetches.check_and_complete(topic.partitions[0].log)
+    assert errors(waiting[0]) == [(ErrorCode.KAFKA_STORAGE_ERROR, 0)]
+
+
 def set_group(broker: Broker, **configs: str) -> None:
     broker.topics.set_configs(
         ConfigResource.GROUP, GROUP, {name.replace("_", "."): value for name, value in configs.items()}
@@ -317,10 +363,33 @@ def test_nothing_is_left_of_members_that_are_gone(broker: Broker, ask: Ask, topi
                 assert delivered[offset] == count
         member.epoch = -1
         assert member.acknowledge().error_code == 0
+        assert (list(shares), len(shares.sessions)) == ([], 0)
     assert delivered == [5] * 10
+    assert acquired(Member(ask, topic, "another").fetch()) == []
     machine = only(broker).machine
     assert machine is not None
     assert (machine.start_offset, machine.describe()) == (10, [])
-    assert (len(shares.sessions), shares.fetches.delayed) == (0, 0)
     shares.stop()
-    assert (list(shares), len(broker.wheel)) == ([], 0)
+    assert (list(shares), shares.fetches.delayed, len(broker.wheel)) == ([], 0, 0)
+
+
+def test_a_group_without_sessions_keeps_its_partitions_until_all_is_written(
+    broker: Broker, topic: Topic, persister: SlowPersister
+) -> None:
+    """Who loads the state meanwhile would write the same dead letters again."""
+    set_group(broker, errors_deadletterqueue_topic_name="dlq.t")
+    with_records(broker, topic, persister)
+    hosted = only(broker)
+    sent: list[Sequence[DeadLetter]] = []
+    hosted._write_dead_letters = lambda _, letters: sent.append(letters)
+    answers(broker, share_acknowledge(topic, 1, (0, 9, 3)))
+    broker.shares.release(GROUP, MEMBER)
+    persister.writes[0][1](Outcome())
+    hosted.dead_lettered(sent[0])
+    assert list(broker.shares) == [hosted]
+    assert len(persister.writes) == 2
+    answers(broker, share_fetch(topic, member="other", max_wait_ms=1000))
+    persister.writes[1][1](Outcome())
+    assert list(broker.shares) == [hosted]  # it is fetched from again
+    broker.shares.release(GROUP, "other")
+    assert (list(broker.shares), hosted.status) == ([], Status.FENCED)

@@ -61,6 +61,30 @@ def test_no_more_is_read_than_the_records_need(tmp_path: Path, monkeypatch: pyte
         assert bytes(fetched.between(0, 200)) == whole[size : size * (1 + len(fetched.ranges))]
 
 
+class Piece(bytes):
+    """Counts the bytes that are copied where one is added to what was read before."""
+
+    copied = 0
+
+    def __radd__(self, before: bytes) -> bytes:
+        Piece.copied += len(before)
+        return bytes(before) + bytes(self)
+
+
+def test_what_is_read_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of all for each piece is quadratic: a fetch of 50 MB took seconds."""
+    log = open_log(tmp_path / "t-0")
+    for _ in range(50):
+        append(log, 3)
+    size = len(log.read(0, 1 << 20, up_to=3))
+    whole = log.read(0, 50 * size, up_to=150)
+    read = Log.read
+    monkeypatch.setattr(reading, "PIECE_BYTES", 2 * size + 1)
+    monkeypatch.setattr(Log, "read", lambda *args, **kinds: Piece(read(*args, **kinds)))
+    fetched = read_batches(log, 0, 1 << 20, committed=False, min_one=True, max_records=150)
+    assert (fetched.data, Piece.copied) == (whole, 0)
+
+
 def test_what_was_aborted_is_found_between_what_was_not(tmp_path: Path) -> None:
     log = open_log(tmp_path / "t-0")
     append(log, 2, producer=1)  # 0, 1: aborted

@@ -6,7 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from kohort.coordinator.consumer.draft import Draft
 from kohort.coordinator.consumer.settings import ConsumerSettings
+from kohort.coordinator.modern.metadata_hash import metadata_hash
 from kohort.coordinator.step import Client
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.coordinator.consumer.driver import CLIENT, GROUP, Driver, Owned, Reader, joined, reconcile
@@ -21,7 +23,7 @@ def test_the_first_member_gets_everything_at_once(driver: Driver) -> None:
     reader = Reader(driver, "a").join()
     assert (reader.epoch, reader.owned) == (2, ["in-0", "in-1", "in-2", "in-3"])
     assert driver.kinds == ["5", "3", "7", "6", "8"]
-    assert (driver.state(), reader.interval) == ("Stable", 5_000)
+    assert driver.state() == "Stable"
 
 
 def test_a_heartbeat_that_changes_nothing_says_nothing_new_and_writes_nothing(driver: Driver) -> None:
@@ -234,13 +236,16 @@ def test_a_member_that_keeps_what_it_has_to_revoke_is_removed() -> None:
     assert len(second.beat().owned) == 4
 
 
-def test_members_are_told_a_short_interval_while_partitions_move(driver: Driver) -> None:
+def test_members_are_told_a_short_interval_while_partitions_move_and_for_a_while_after(driver: Driver) -> None:
     first, second = joined(driver, "a", "b")
-    first.send()
-    second.send()
-    assert (first.interval, second.interval) == (5_000, 5_000)
+    driver.sleep(4_999)
+    assert (first.send().interval, second.send().interval) == (500, 500)
+    driver.sleep(1)
+    assert (first.send().interval, second.send().interval) == (5_000, 5_000)
     third = Reader(driver, "c").join()
     assert (third.interval, first.send().interval, second.send().interval) == (500, 500, 500)
+    driver.sleep(5_000)
+    assert third.send().interval == 500, "they haven't revoked yet"
     reconcile(driver, first, second, third)
     assert [reader.send().interval for reader in (first, second, third)] == [5_000] * 3
 
@@ -252,7 +257,8 @@ def test_a_normal_interval_shorter_than_the_one_while_moving_counts() -> None:
 
 def test_changed_settings_are_told_with_the_next_heartbeat(driver: Driver) -> None:
     (reader,) = joined(driver, "a")
-    reader.send()
+    driver.sleep(7_000)
+    assert reader.send().interval == 5_000
     driver.configure(heartbeat_interval_ms=7_000)
     assert reader.send().interval == 7_000
 
@@ -284,3 +290,31 @@ def test_what_changed_before_a_restart_is_noticed_by_the_first_heartbeat(driver:
     driver.cluster.topics["in"] = 6
     driver.restart()
     assert len(reader.beat().owned) == 6
+
+
+def test_many_that_are_silent_are_removed_without_a_look_at_all_members_and_topics_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Driver({f"topic-{number}": 1 for number in range(10)})
+    for number in range(50):
+        Reader(driver, f"m{number}", *driver.topics).join()
+    looks: list[object] = []
+    members, partitions = Draft.members, driver.cluster.partitions
+    monkeypatch.setattr(Draft, "members", lambda draft: looks.append(draft) or members(draft))
+    monkeypatch.setattr(driver.cluster, "partitions", lambda topic: looks.append(topic) or partitions(topic))
+    driver.sleep(60_000)
+    assert driver.state() == "Empty"
+    assert len(looks) < 50
+
+
+def test_the_topics_that_members_removed_at_once_leave_behind_are_logged() -> None:
+    driver = Driver({"in": 4, "out": 1, "other": 1})
+    staying = joined(driver, "stays")[0]
+    for name, topic in (("a", "out"), ("b", "other")):
+        Reader(driver, name, topic).join()
+    driver.sleep(30_000)
+    staying.beat()
+    driver.sleep(20_000)
+    assert set(driver.group.members) == {"stays"}
+    assert driver.group.metadata_hash == metadata_hash(["in"], driver.cluster)
+    assert driver.dump() == driver.dump(driver.replayed())

@@ -22,6 +22,7 @@ def test_topics_come_when_they_are_resolved(driver: Driver) -> None:
     driver.resolve()
     assert driver.kinds == ["16", "3", "7", "6"]
     assert reader.beat().owned == ["orders-0", "orders-1"]
+    driver.sleep(5_000)
     assert reader.send().interval == 5_000
 
 
@@ -159,3 +160,25 @@ def test_a_job_of_a_group_that_is_gone_is_dropped(driver: Driver) -> None:
     driver.perform(driver.shard.delete_groups(["readers"], lambda results: None))
     driver.resolve()
     assert driver.shard.list_groups() == []
+
+
+def test_a_topic_that_comes_while_they_are_resolved_is_found_after_that(driver: Driver) -> None:
+    reader = Reader(driver, "a", regex=".*orders").join()
+    job = driver.jobs.pop()
+    driver.topic("new-orders", 1)
+    driver.perform(driver.shard.consumer.resolved(job, {".*orders": ("orders",)}))
+    reader.beat()
+    driver.sleep(11_000)
+    driver.resolve()
+    assert "new-orders-0" in reader.beat().owned
+
+
+def test_what_a_member_gives_up_for_one_that_matches_nothing_goes_to_others(driver: Driver) -> None:
+    members = [Reader(driver, name, regex="orders").join() for name in ("a", "b")]
+    driver.resolve()
+    reconcile(driver, *members)
+    members[0].beat(subscribed_topic_regex="nothing")
+    driver.sleep(11_000)
+    driver.resolve()
+    reconcile(driver, *members)
+    assert [member.owned for member in members] == [[], ["orders-0", "orders-1"]]

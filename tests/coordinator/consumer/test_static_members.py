@@ -32,6 +32,7 @@ def test_one_that_is_back_gets_its_partitions_and_nothing_moves(driver: Driver, 
 
 def test_one_that_is_away_does_not_make_the_others_hurry(driver: Driver) -> None:
     first, second = pair(driver)
+    driver.sleep(5_000)
     first.leave(-2)
     assert second.send().interval == 5_000
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -186,3 +187,31 @@ def test_both_descriptions(driver: Driver) -> None:
     described = driver.shard.consumer.describe(GROUP)
     assert {member.member_id: member.member_type for member in described.members} == {"modern": 1, classic: 0}
     assert driver.shard.describe_group(GROUP, 6).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_nobody_takes_the_place_of_a_static_member_whose_instance_has_an_empty_name(driver: Driver) -> None:
+    driver.beat("modern", instance="one")
+    static: str = driver.rejoin("", instance="").response.member_id
+    driver.beat("dynamic")
+    assert {"modern", static, "dynamic"} == driver.held().keys()
+    driver.rejoin(driver.rejoin("").response.member_id)
+    assert driver.kind() == "consumer" and len(driver.held()) == 4
+
+
+class Unread(dict[str, Any]):
+    """Members that can't be gone through."""
+
+    def values(self) -> Any:
+        raise AssertionError("one request looks at all members")
+
+    items = values
+
+
+def test_a_join_looks_at_no_other_member(driver: Driver) -> None:
+    """Otherwise a rebalance of thousands, each of which joins again, would take the square of that."""
+    classic = enter(driver)
+    group = driver.shard.consumer.get(GROUP)
+    assert group is not None and group.moving
+    members, group.members = group.members, Unread(group.members)
+    assert driver.rejoin(classic).error is ErrorCode.NONE
+    group.members = members

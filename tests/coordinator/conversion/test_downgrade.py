@@ -7,7 +7,7 @@ import pytest
 from kohort.client.membership.consumer_protocol import decode_assignment, encode_assignment
 from kohort.coordinator.conversion.policy import MigrationPolicy
 from kohort.protocol.errors import ErrorCode
-from tests.coordinator.conversion.driver import GROUP, Driver, assert_replayed, parts, snapshot, told
+from tests.coordinator.conversion.driver import GROUP, Driver, assert_replayed, parts, snapshot, subscribes, told
 
 
 def mixed(driver: Driver, *, instance: str | None = None) -> str:
@@ -174,3 +174,14 @@ def test_what_a_member_has_yet_to_give_up_is_nobody_elses_after_there_and_back(d
     assert driver.state() == "PreparingRebalance"
     assert told(driver.beat("second")) == frozenset()
     assert driver.held()[classic] == parts("a", 0, 1, 2, 3, 4, 5)
+
+
+def test_a_subscription_that_can_not_be_read_keeps_nobody_from_leaving(driver: Driver) -> None:
+    """Only a member's first subscription was ever read; the group's protocol may be another one of it."""
+    driver.beat("modern")
+    for protocols in ([("y", subscribes("a")), ("x", subscribes("a"))], [("x", subscribes("a")), ("y", b"")]):
+        asked = driver.join("", protocols=protocols)
+        driver.join(asked.response.member_id, protocols=protocols)
+    driver.sleep(9_000)
+    assert driver.beat("modern", -1).error_code == ErrorCode.NONE
+    assert driver.kind() == "classic"

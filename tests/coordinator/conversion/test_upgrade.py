@@ -177,3 +177,41 @@ def test_what_a_member_brought_along_that_has_yet_to_sync_is_still_its_own(drive
     assert driver.assigned(second, 2) == parts("a", 4)
     epoch = driver.rejoin(second, owned=parts("a", 4)).response.generation_id
     assert epoch == 3 and driver.held()[second] == parts("a", 4)
+
+
+def test_what_a_member_brought_along_is_still_its_own_when_the_next_rebalance_has_begun(driver: Driver) -> None:
+    (first,) = driver.classic_group(parts("a", 0, 1, 2, 3, 4, 5))
+    joining = driver.rejoin("", instance="i")
+    driver.rejoin(first, owned=parts("a", 0, 1, 2, 3, 4, 5))
+    assert driver.state() == "CompletingRebalance"
+    driver.leave((joining.response.member_id, "i"))
+    assert driver.state() == "PreparingRebalance"
+    assert told(driver.beat("new")) == frozenset()
+    assert driver.held()[first] == parts("a", 0, 1, 2, 3, 4, 5)
+
+
+def test_one_that_was_not_told_its_assignment_keeps_what_it_brought_along_in_the_next_rebalance(driver: Driver) -> None:
+    first, second = driver.classic_group(parts("a", 0, 1, 2, 3), parts("a", 4, 5))
+    driver.rejoin(first, owned=parts("a", 0, 1, 2, 3))
+    driver.rejoin(second, owned=parts("a", 4, 5))
+    targets = {first: encode_assignment(parts("a", 0, 1, 2, 3)), second: encode_assignment(parts("a", 4))}
+    driver.sync(first, 2, targets)
+    driver.rejoin(first, "a", "b", owned=parts("a", 0, 1, 2, 3))
+    assert driver.state() == "PreparingRebalance"
+    driver.beat("new")
+    assert driver.held()[second] == parts("a", 4, 5)
+
+
+def test_one_that_takes_the_place_of_a_static_member_in_a_rebalance_gets_its_share(driver: Driver) -> None:
+    driver.rejoin("", instance="i")
+    assert driver.state() == "PreparingRebalance"
+    assert told(driver.beat("modern", instance="i")) == parts("a", 0, 1, 2, 3, 4, 5)
+
+
+def test_one_that_takes_a_static_members_place_between_two_cooperative_rebalances_gets_its_share(
+    driver: Driver,
+) -> None:
+    """The first rebalance takes partitions away, which the second one would give to the other member."""
+    first, _ = driver.classic_group(parts("a", 0, 1, 2), frozenset(), instances=("i1", "i2"))
+    assert told(driver.beat("modern", instance="i2")) == parts("a", 3, 4, 5)
+    assert driver.held()[first] == parts("a", 0, 1, 2)

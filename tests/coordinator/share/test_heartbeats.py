@@ -197,13 +197,17 @@ def test_session_timeouts_start_over_after_a_restart() -> None:
     assert not driver.group.members
 
 
-def test_the_heartbeat_interval_is_short_while_the_group_is_moving() -> None:
+def test_the_heartbeat_interval_is_short_while_the_group_is_moving_and_for_a_while_after() -> None:
     driver = Driver({"a": 2}, automatic=False)
     assert driver.beat("m1", 0, "a").heartbeat_interval_ms == 500
     driver.initialize()
-    assert driver.beat("m1", 2).heartbeat_interval_ms == 5_000
+    assert driver.beat("m1", 2).heartbeat_interval_ms == 500
+    driver.wait(5_000)
+    assert driver.beat("m1", 3).heartbeat_interval_ms == 5_000
     joined = driver.beat("m2", 0, "a")
     assert joined.heartbeat_interval_ms == 500
+    driver.wait(5_000)
+    assert driver.beat("m2", joined.member_epoch).heartbeat_interval_ms == 500, "the first one doesn't know yet"
     driver.beat("m1", 3)
     assert driver.beat("m2", joined.member_epoch).heartbeat_interval_ms == 5_000
 
@@ -216,6 +220,7 @@ def test_a_short_interval_is_never_longer_than_the_usual_one() -> None:
 def test_a_heartbeat_that_says_the_same_gets_the_same_answer_until_something_changes() -> None:
     driver = Driver({"a": 1})
     epoch = driver.settle("m", "a")
+    driver.wait(7_000)
     first = driver.heartbeat("m", epoch)
     assert driver.heartbeat("m", epoch) is first
 

@@ -23,7 +23,7 @@ def test_a_rejected_record_is_archived_once_its_dead_letter_is_written() -> None
     assert (1, 2, "ARCHIVING", 1) in persisted(change)
     partition.commit(change)
     assert (partition.start_offset, partition.delivery_complete_count) == (1, 2)
-    change = partition.dead_lettered(1, 2)
+    change = partition.dead_lettered([(1, 2)])
     assert partition.start_offset == 5
     assert (change.start_offset, change.needs_write) == (5, True)
 
@@ -68,9 +68,9 @@ def test_a_restart_finds_the_dead_letters_that_were_not_written() -> None:
     assert partition.dead_letters() == [DeadLetter(0, 4, Cause.EXHAUSTED, 5), DeadLetter(5, 9, Cause.REJECTED, 2)]
     assert partition.next_fetch_offset == 10
     assert fetch(partition, (0, 9), at=0) == []
-    partition.commit(partition.dead_lettered(5, 9))
+    partition.commit(partition.dead_lettered([(5, 9)]))
     assert states(partition) == [(0, 4, "ARCHIVING", 5), (5, 9, "ARCHIVED", 2)]
-    partition.commit(partition.dead_lettered(0, 9))
+    partition.commit(partition.dead_lettered([(0, 9)]))
     assert partition.start_offset == 10
 
 
@@ -83,7 +83,7 @@ def test_a_lowered_limit_makes_dead_letters_of_what_was_delivered_too_often() ->
 def test_dead_letters_of_what_the_log_has_lost() -> None:
     partition = new(StateBatch(0, 9, RecordState.ARCHIVING, 5), start=0, dead_letters=True)
     partition.advance_start(20)
-    assert not partition.dead_lettered(0, 9).needs_write
+    assert not partition.dead_lettered([(0, 9)]).needs_write
 
 
 def test_without_them_rejected_records_are_archived() -> None:

@@ -276,7 +276,7 @@ class SharePartitionModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def write_dead_letter(self, data: st.DataObject) -> None:
         first = data.draw(st.sampled_from(sorted(o for o, r in self.records.items() if r.state is ARCHIVING)))
-        change = self.partition.dead_lettered(first, first + 2)
+        change = self.partition.dead_lettered([(first, first + 2)])
         for o in range(first, first + 3):
             if o in self.records and self.records[o].state is ARCHIVING and o >= self.start:
                 self.records[o].state = ARCHIVED

@@ -22,20 +22,25 @@ def classpath(project: str) -> str:
     `clients`: the Java clients, and our scenarios. `kafka`: Apache Kafka's server and tools, and what runs the tools.
     `newest_kafka`: the newest server, for our client. `protocol_tests`: Kafka's own tests, and our cluster for them.
     """
-    folder = HERE / project
+    target = built(HERE / project, project)
+    return f"{target / 'classes'}:{target / 'dependency'}/*"
+
+
+def built(folder: Path, name: str) -> Path:
+    """What Maven makes of a project, built by the first process that asks: `classes`, and jars in `dependency`."""
     inputs = [folder / "pom.xml", *sorted(folder.rglob("*.java"))]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:12]
-    target = CACHE / f"{project}-{digest}"
+    target = CACHE / f"{name}-{digest}"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{project}.lock").open("w") as lock:
+    with (CACHE / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists():
-            for old in CACHE.glob(f"{project}-*"):
+            for old in CACHE.glob(f"{name}-*"):
                 shutil.rmtree(old)
-            building = CACHE / f"{project}-building"
+            building = CACHE / f"{name}-building"
             maven(folder / "pom.xml", building)
             building.rename(target)
-    return f"{target / 'classes'}:{target / 'dependency'}/*"
+    return target
 
 
 def maven(pom: Path, target: Path) -> None:

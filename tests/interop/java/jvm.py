@@ -117,8 +117,14 @@ def scenario_arguments(name: str, bootstrap: str, options: dict[str, object]) ->
 
 def start(project: str, *program: str) -> subprocess.Popen[bytes]:
     """A JVM with pipes, running a main class with its arguments."""
-    command = ["java", *FLAGS, "-cp", build.classpath(project), *program]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        command(project, *program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def command(project: str, *program: str) -> list[str]:
+    """The command line that runs a main class with its arguments."""
+    return ["java", *FLAGS, "-cp", build.classpath(project), *program]
 
 
 class Lines:

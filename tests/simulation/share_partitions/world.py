@@ -205,7 +205,7 @@ class Broker:
             if self.life == life:
                 self.checker.dead_letter(letter)
                 self.counts["dead letters"] += 1
-                self.persist(self.partition.dead_lettered(letter.first_offset, letter.last_offset))
+                self.persist(self.partition.dead_lettered([(letter.first_offset, letter.last_offset)]))
                 self.stands()
 
         self.clock.after(self.rng.choice([1, 20, 400]), written)

@@ -8,7 +8,7 @@ restarts; then it is ARCHIVED. So a crash may write a letter twice, but loses no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kohort.broker.config import topic_value
@@ -56,25 +56,28 @@ class DeadLetterQueue:
         self.written = 0
         self.failed = 0
 
-    def write(self, hosted: HostedSharePartition, letter: DeadLetter) -> None:
-        """Writes the dead letters of a range of records, and tells the share partition when they are safe."""
-        count = letter.last_offset - letter.first_offset + 1
+    def write(self, hosted: HostedSharePartition, letters: Sequence[DeadLetter]) -> None:
+        """Writes dead letters, and tells the share partition when they are safe.
+
+        All that came of a request are written together: one by one, each would read and decode its batch again.
+        """
+        letters = sorted(letters, key=lambda letter: letter.first_offset)
+        count = sum(letter.last_offset - letter.first_offset + 1 for letter in letters)
 
         def safe() -> None:
             self.written += count
-            hosted.dead_lettered(letter.first_offset, letter.last_offset)
+            hosted.dead_lettered(letters)
 
         def failed(error: KafkaError) -> None:
             self.failed += count
-            log.error(
-                "records %d to %d of %s have no dead letter: %s", letter.first_offset, letter.last_offset, hosted, error
-            )
-            hosted.dead_lettered(letter.first_offset, letter.last_offset)
+            first, last = letters[0].first_offset, letters[-1].last_offset
+            log.error("%d records from %d to %d of %s have no dead letter: %s", count, first, last, hosted, error)
+            hosted.dead_lettered(letters)
 
         try:
             topic = self._topic(hosted)
             target = topic.partitions[hosted.partition.index % len(topic.partitions)]
-            for batch in self._batches(hosted, letter, target.log.config.max_message_bytes):
+            for batch in self._batches(hosted, letters, target.log.config.max_message_bytes):
                 target.log.append(batch, now=self._clock(), leader_epoch=target.leader_epoch, origin=Origin.COORDINATOR)
         except KafkaError as error:
             failed(error)
@@ -113,21 +116,29 @@ class DeadLetterQueue:
             )
         return topic
 
-    def _batches(self, hosted: HostedSharePartition, letter: DeadLetter, max_bytes: int) -> Iterator[bytearray]:
-        """Batches of dead letters, none larger than the topic allows unless one record alone is."""
+    def _batches(
+        self, hosted: HostedSharePartition, letters: Sequence[DeadLetter], max_bytes: int
+    ) -> Iterator[bytearray]:
+        """Batches of dead letters, none larger than the topic allows.
+
+        A record may be smaller than that, and its letter, with the headers, be larger: then it has no copy.
+        """
         now = self._clock()
-        copies = _copies(hosted, letter) if hosted.settings.copy_dead_letters else iter(())
+        copies = _copies(hosted, letters) if hosted.settings.copy_dead_letters else iter(())
         following = next(copies, None)
         keys: list[bytes | None] = []
         values: list[bytes | None] = []
         headers: list[list[tuple[str, bytes | None]]] = []
         size = HEADER_SIZE
-        for offset in range(letter.first_offset, letter.last_offset + 1):
+        for letter, offset in _offsets(letters):
             while following is not None and following[0] < offset:
                 following = next(copies, None)
             key, value = (None, None) if following is None or following[0] != offset else following[1]
             about = _headers(hosted, letter, offset)
             more = row_size(key, value, about)
+            if HEADER_SIZE + more > max_bytes:
+                key = value = None
+                more = row_size(key, value, about)
             if keys and size + more > max_bytes:
                 yield encode_rows([now] * len(keys), keys, values, headers)
                 keys, values, headers, size = [], [], [], HEADER_SIZE
@@ -150,26 +161,37 @@ def _headers(hosted: HostedSharePartition, letter: DeadLetter, offset: int) -> l
     return [(name, text.encode()) for name, text in texts]
 
 
-def _copies(hosted: HostedSharePartition, letter: DeadLetter) -> Iterator[tuple[int, _Row]]:
-    """Offset, key and value of the records; those that can't be read any more are left out."""
-    at = letter.first_offset
-    while at <= letter.last_offset:
-        try:
-            batches = read_batches(
-                hosted.partition.log,
-                max(at, hosted.partition.log.log_start_offset),
-                _READ_BYTES,
-                committed=False,
-                min_one=True,
-                max_records=letter.last_offset - at + 1,
-            )
-            if not batches.headers:
+def _offsets(letters: Iterable[DeadLetter]) -> Iterator[tuple[DeadLetter, int]]:
+    for letter in letters:
+        for offset in range(letter.first_offset, letter.last_offset + 1):
+            yield letter, offset
+
+
+def _copies(hosted: HostedSharePartition, letters: Iterable[DeadLetter]) -> Iterator[tuple[int, _Row]]:
+    """Offset, key and value of the records, with others between them; what can't be read any more is left out.
+
+    Each batch is decoded once at most, and only when its records are asked for.
+    """
+    at = 0
+    for letter in letters:
+        at = max(at, letter.first_offset)
+        while at <= letter.last_offset:
+            try:
+                batches = read_batches(
+                    hosted.partition.log,
+                    max(at, hosted.partition.log.log_start_offset),
+                    _READ_BYTES,
+                    committed=False,
+                    min_one=True,
+                    max_records=letter.last_offset - at + 1,
+                )
+                if not batches.headers:
+                    return
+                for header in batches.headers:
+                    if not header.control:
+                        for record in read_records(batches.data, header):
+                            yield record.offset, (record.key, record.value)
+            except (KafkaError, CorruptRecordError) as error:
+                log.error("records of %s can't be copied to their dead letters: %s", hosted, error)
                 return
-            for header in batches.headers:
-                if not header.control:
-                    for record in read_records(batches.data, header):
-                        yield record.offset, (record.key, record.value)
-        except (KafkaError, CorruptRecordError) as error:
-            log.error("records of %s can't be copied to their dead letters: %s", hosted, error)
-            return
-        at = batches.headers[-1].next_offset
+            at = batches.headers[-1].next_offset

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from kohort.broker.reply import Reply
 from kohort.broker.share.hosted_partition import HostedSharePartition, Status
-from kohort.broker.share.reading import end_offset, read_batches
+from kohort.broker.share.reading import PIECE_BYTES, end_offset, read_batches
 from kohort.broker.share.sessions import PartitionKey
 from kohort.coordinator.purgatory import DelayedOperation
 from kohort.coordinator.share_partition import Acquired, AcquireMode
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
-from kohort.protocol.records.batch import HEADER_SIZE
+from kohort.protocol.records.batch import HEADER_SIZE, scan_batches
 from kohort.protocol.schema import Records
 
 __all__ = ["FetchedPartition", "ShareFetch", "ShareFetchLimits"]
@@ -50,6 +50,14 @@ class FetchedPartition(NamedTuple):
     acquired: Sequence[Acquired] = ()
 
 
+class _Counted(NamedTuple):
+    """The bytes of a log from an offset up to the following one, which aren't read again to be counted."""
+
+    offset: int
+    following: int
+    size: int
+
+
 class ShareFetch(DelayedOperation):
     """A fetch of a member; its cost is that of its partitions and of what it returns.
 
@@ -61,7 +69,7 @@ class ShareFetch(DelayedOperation):
         reply: what it returns of the partitions that have an error, or that records could have come of.
     """
 
-    __slots__ = ("_abandoned", "_limits", "_member_id", "_partitions", "reply")
+    __slots__ = ("_abandoned", "_counted", "_limits", "_member_id", "_partitions", "reply")
 
     def __init__(
         self, deadline: int, member_id: str, partitions: Sequence[HostedSharePartition], limits: ShareFetchLimits
@@ -72,6 +80,7 @@ class ShareFetch(DelayedOperation):
         self._partitions = partitions
         self._limits = limits
         self._abandoned = False
+        self._counted: dict[HostedSharePartition, _Counted] = {}
 
     @property
     def keys(self) -> list[Hashable]:
@@ -95,8 +104,7 @@ class ShareFetch(DelayedOperation):
             if hosted.status in (Status.FAILED, Status.FENCED):
                 failed += 1
                 continue
-            log = hosted.partition.log
-            if log.offline is not None:
+            if hosted.partition.offline is not None:
                 return self.force_complete()
             offset = hosted.offset_to_read()
             if offset is None or (wants_some and not hosted.has_records(offset)):
@@ -107,12 +115,27 @@ class ShareFetch(DelayedOperation):
             missing -= HEADER_SIZE  # no batch has less
             if missing > 0:
                 try:
-                    up_to = end_offset(log, committed=hosted.settings.committed)
-                    missing -= len(log.read(offset, missing + HEADER_SIZE, up_to=up_to)) - HEADER_SIZE
-                except KafkaError:
+                    missing -= self._bytes_from(hosted, offset, missing + HEADER_SIZE) - HEADER_SIZE
+                except (KafkaError, CorruptRecordError):
                     return self.force_complete()  # which reads again, and reports the error
         enough = (found and missing <= 0) or failed == len(self._partitions)
         return bool(enough) and self.force_complete()
+
+    def _bytes_from(self, hosted: HostedSharePartition, offset: int, enough: int) -> int:
+        """How many bytes there are from an offset on: it stops counting where there are enough."""
+        log = hosted.partition.log
+        up_to = end_offset(log, committed=hosted.settings.committed)
+        counted = self._counted.get(hosted)
+        if counted is None or counted.offset != offset:
+            counted = _Counted(offset, offset, 0)
+        while counted.size < enough and counted.following < up_to:
+            data = log.read(counted.following, min(enough - counted.size, PIECE_BYTES), up_to=up_to)
+            headers = list(scan_batches(data))
+            if not headers:
+                break
+            counted = _Counted(offset, headers[-1].next_offset, counted.size + headers[-1].end)
+        self._counted[hosted] = counted
+        return counted.size
 
     def on_complete(self) -> None:
         self.reply([] if self._abandoned else self._read())
@@ -123,6 +146,8 @@ class ShareFetch(DelayedOperation):
         for hosted in self._partitions:
             if hosted.status in (Status.FAILED, Status.FENCED):
                 fetched.append(FetchedPartition(hosted.key, hosted.error))
+            elif hosted.partition.offline is not None:
+                fetched.append(FetchedPartition(hosted.key, ErrorCode.KAFKA_STORAGE_ERROR))
             elif (offset := hosted.offset_to_read()) is not None:
                 readable.append((hosted, offset))
         bytes_left, records_left = self._limits.max_bytes, self._limits.max_records

@@ -97,7 +97,7 @@ class HostedSharePartition:
     Args:
         settings: returns the group's settings as they are now.
         clock: ms since 1970.
-        write_dead_letters: writes the dead letters of a range of records, and calls `dead_lettered` when they are safe.
+        write_dead_letters: writes dead letters, and calls `dead_lettered` when they are safe.
         changed: called with it when it is loaded, when records may be available, and when it is out of use.
 
     Attributes:
@@ -112,7 +112,7 @@ class HostedSharePartition:
         *,
         settings: Callable[[], ShareGroupSettings],
         persister: Persister,
-        write_dead_letters: Callable[[HostedSharePartition, DeadLetter], None],
+        write_dead_letters: Callable[[HostedSharePartition, Sequence[DeadLetter]], None],
         wheel: TimingWheel,
         clock: Callable[[], int],
         changed: Callable[[HostedSharePartition], object],
@@ -129,6 +129,8 @@ class HostedSharePartition:
         self._clock = clock
         self._changed = changed
         self._timer: Timer | None = None
+        self._under_way = 0
+        self._retires = False
 
     @property
     def key(self) -> tuple[UUID, int]:
@@ -166,8 +168,8 @@ class HostedSharePartition:
             self._end(Status.FAILED, code)
             return
         self.status = Status.ACTIVE
-        for letter in self.machine.dead_letters():
-            self._write_dead_letters(self, letter)
+        if letters := self.machine.dead_letters():
+            self._send(letters)
         self._arm()
         self._changed(self)
 
@@ -253,10 +255,22 @@ class HostedSharePartition:
         if self.machine is not None:
             self._write(self.machine.release(member_id))
 
-    def dead_lettered(self, first_offset: int, last_offset: int) -> None:
+    def dead_lettered(self, letters: Sequence[DeadLetter]) -> None:
         """Archives records whose dead letters are written."""
         if self.machine is not None:
-            self._write(self.machine.dead_lettered(first_offset, last_offset))
+            ranges = [(letter.first_offset, letter.last_offset) for letter in letters]
+            self._write(self.machine.dead_lettered(ranges))
+        self._ended()
+
+    def retire(self) -> None:
+        """Ends its use, as nobody fetches from it: once all is written, for dead letters would be written twice."""
+        self._retires = True
+        if not self._under_way:
+            self.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def revive(self) -> None:
+        """Somebody fetches from it again."""
+        self._retires = False
 
     def fence(self, error: ErrorCode) -> None:
         """Ends its use: its state is of another epoch, or its group or topic is gone."""
@@ -278,8 +292,8 @@ class HostedSharePartition:
             code = outcome.error_code
             if not code:
                 more = machine.commit(change)
-                for letter in change.dead_letters:
-                    self._write_dead_letters(self, letter)
+                if change.dead_letters:
+                    self._send(change.dead_letters)
             else:
                 more = machine.rollback(change)
                 log.warning("the state of share partition %s can't be written: %s", self, outcome.message or code.name)
@@ -291,7 +305,9 @@ class HostedSharePartition:
             self._arm()
             if more:
                 self._changed(self)
+            self._ended()
 
+        self._under_way += 1
         if not change.needs_write:
             written(share_state.Outcome())
             return
@@ -309,6 +325,16 @@ class HostedSharePartition:
             ),
             written,
         )
+
+    def _send(self, letters: Sequence[DeadLetter]) -> None:
+        self._under_way += 1
+        self._write_dead_letters(self, letters)
+
+    def _ended(self) -> None:
+        """A write has ended, of states or of dead letters."""
+        self._under_way -= 1
+        if self._retires:
+            self.retire()
 
     def _arm(self) -> None:
         machine = self.machine

@@ -81,6 +81,7 @@ class SharePartitions:
                 changed=self._changed,
             )
             found.load()
+        found.revive()
         return found
 
     # Sessions
@@ -95,18 +96,20 @@ class SharePartitions:
             self._release(session)
 
     def disconnected(self, connection: Hashable) -> None:
-        """Ends the sessions that a connection opened; a group without sessions needs no share partitions."""
+        """Ends the sessions that a connection opened."""
         for session in self.sessions.disconnected(connection):
             self.counters.evicted_sessions += 1
             self._release(session)
-            if not self.sessions.has_members(session.group_id):
-                self.evict(session.group_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _release(self, session: ShareSession) -> None:
+        """Releases what a session's member holds; a group without sessions needs no share partitions."""
         for key in session.partitions:
             hosted = self.get(session.group_id, key)
             if hosted is not None:
                 hosted.release(session.member_id)
+        if not self.sessions.has_members(session.group_id):
+            for hosted in self.of_group(session.group_id):
+                hosted.retire()
 
     # Out of use
 

@@ -19,7 +19,7 @@ class FetchedBatches:
     """Complete batches of a log.
 
     Attributes:
-        data: the batches, as they are in the log; it may end with an incomplete one, which doesn't count.
+        data: the batches, as they are in the log.
         headers: of each batch.
         aborted: first and last offset of each batch of an aborted transaction, if the group reads committed records.
     """
@@ -65,7 +65,7 @@ def read_batches(
         CorruptRecordError: the log's file is damaged there.
     """
     up_to = end_offset(log, committed=committed)
-    data, headers = b"", list[BatchHeader]()
+    pieces, headers = list[bytes](), list[BatchHeader]()
     at, last = offset, offset + max_records - 1
     while at <= last and at < up_to:
         size = headers[-1].end if headers else 0
@@ -78,14 +78,14 @@ def read_batches(
         found = list(scan_batches(piece))
         if not found:
             break
-        data = data[:size] + piece if headers else piece
+        pieces.append(piece if len(piece) == found[-1].end else piece[: found[-1].end])
         headers += [header._replace(position=header.position + size) for header in found] if size else found
         at = headers[-1].next_offset
     aborted: list[tuple[int, int]] = []
     if committed and headers:
         transactions = log.aborted_transactions(headers[0].base_offset, up_to, size=headers[-1].end)
         aborted = aborted_batches(headers, transactions)
-    return FetchedBatches(data, headers, aborted)
+    return FetchedBatches(pieces[0] if len(pieces) == 1 else b"".join(pieces), headers, aborted)
 
 
 def aborted_batches(headers: Sequence[BatchHeader], transactions: Sequence[Aborted]) -> list[tuple[int, int]]:

@@ -40,7 +40,7 @@ class ClassicGroup:
         pending_members: ids given to clients that have yet to join with them (KIP-394).
         joining: JoinGroup requests that wait for the other members, by member id.
         syncing: SyncGroup requests that wait for the leader's, by member id.
-        pending_sync: members of this generation that haven't sent SyncGroup.
+        pending_sync: members of this generation that haven't sent SyncGroup, until the next generation begins.
         new_member_added: whether a member joined during the current initial rebalance delay.
         replacements: new selves of static members, by member id, while the record that replaces the old is written.
     """

@@ -159,7 +159,6 @@ class Rebalancer:
         first = group.state is GroupState.EMPTY
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.fail_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
-        group.pending_sync.clear()
         self.syncs.cancel(group)
         group.transition_to(GroupState.PREPARING_REBALANCE, now)
         log.info("rebalance group=%s generation=%d reason=%s", group.group_id, group.generation, reason)

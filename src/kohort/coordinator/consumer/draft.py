@@ -48,6 +48,13 @@ class Draft(ModernDraft[ConsumerMetadata, TopicIdPartition, Role, SoftState]):
         """The names of all topics that members subscribe to."""
         return self.subscriptions.names(self._regexes)
 
+    def may_have_lost(self, metadata: ConsumerMetadata) -> bool:
+        """Whether nobody may subscribe any longer to a topic of a member that was removed."""
+        subscriptions = self.subscriptions
+        if metadata.regex and metadata.regex not in subscriptions.regexes:
+            return True
+        return any(name not in subscriptions.topics for name in metadata.topics)
+
     def topic_names_of(self, metadata: ConsumerMetadata) -> set[str]:
         """The names of the topics that a member subscribes to."""
         resolved = None if not metadata.regex else self._regexes.get(metadata.regex)
@@ -72,17 +79,16 @@ class Draft(ModernDraft[ConsumerMetadata, TopicIdPartition, Role, SoftState]):
         super().remove_member(member_id)
 
     def _subscribe(self, member_id: str, metadata: ConsumerMetadata | None) -> None:
-        before = self._metadata.get(member_id)
-        if before is None and member_id not in self._removed and member_id in self.group.members:
-            before = self.group.members[member_id].metadata
         if self._subscriptions is None:
             self._subscriptions = self.group.subscriptions.copy()
-        self._subscriptions.change(before, metadata)
+        self._subscriptions.change(self.metadata(member_id), metadata)
 
     def put_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
         """Sets the topics of a regular expression; None removes it."""
-        self._regexes = {name: each for name, each in self._regexes.items() if name != regex}
+        if self._regexes is self.group.regexes:
+            self._regexes = dict(self._regexes)
         if resolved is None:
+            self._regexes.pop(regex, None)
             self.records.append(records.regex_tombstone(self.group_id, regex))
         else:
             self._regexes[regex] = resolved

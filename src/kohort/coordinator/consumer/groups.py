@@ -77,9 +77,9 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, Draft, ConsumerGroupHeartbeatRe
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
 
     def _may_cache(self, draft: Draft, result: ConsumerGroupHeartbeatResponse) -> bool:
-        """A heartbeat after a while makes the target that is due then."""
-        del result
-        return draft.assignment_epoch == draft.epoch
+        """Not while a target waits, or heartbeats are to come soon: after a while, either ends."""
+        settled = result.heartbeat_interval_ms == draft.settings.heartbeat_interval_ms
+        return settled and draft.assignment_epoch == draft.epoch
 
     # What happens elsewhere -------------------------------------------------------------------------------------
 
@@ -146,19 +146,20 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, Draft, ConsumerGroupHeartbeatRe
         group = self._groups.get(job.group_id)
         if group is None or group.soft.job is not job:
             return Step()
+        missed = group.soft.regexes_stale  # topics were created meanwhile
         self._happened(group, lambda soft: replace(soft, job=None, regexes_stale=True))
         draft = self._draft(group)
         if topics is None:
             draft.then(self._start_regex_timer, group.group_id, draft.now + MIN_INTERVAL_MS)
             return self._step(draft)
-        draft.soft = replace(draft.soft, regexes_stale=False, topics_checked=True)
+        draft.soft = replace(draft.soft, regexes_stale=missed, topics_checked=True)
         reasons = ["its regular expressions match other topics"] if take_over(draft, job, topics) else []
         if topics_changed(draft, self._environment.cluster):
             reasons.append("its topics changed")
         if reasons:
             draft.bump("; ".join(reasons))
         update_target(draft, self._environment.cluster)
-        soon = draft.has_unresolved()
+        soon = missed or draft.has_unresolved()
         wait = MIN_INTERVAL_MS + 1 if soon else self._settings(group.group_id).regex_refresh_interval_ms
         draft.then(self._start_regex_timer, group.group_id, draft.now + wait)
         return self._step(draft)

@@ -14,7 +14,7 @@ from kohort.coordinator.consumer.member import ConsumerMetadata
 from kohort.coordinator.consumer.member_identity import Sender, identified_member, joining_member
 from kohort.coordinator.consumer.reconciliation_rules import RULES
 from kohort.coordinator.consumer.regexes import drop_unused, update_regex
-from kohort.coordinator.consumer.responses import heartbeat_response, moves
+from kohort.coordinator.consumer.responses import heartbeat_response
 from kohort.coordinator.consumer.target_assignment import subscribed_ids, topics_changed, update_target
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
@@ -86,7 +86,7 @@ class Heartbeats:
         update = _identify(draft, request, client)
         current, before = self.update(draft, update), update.sender
         tells = _is_full(request) or before.behind or before.new or current.assigned != before.current.assigned
-        return heartbeat_response(draft, request.member_id, current, tells_assignment=tells, moving=moves(draft))
+        return heartbeat_response(draft, request.member_id, current, tells_assignment=tells)
 
     def update(
         self, draft: Draft, update: MemberUpdate, *, assigns: bool = True
@@ -186,15 +186,24 @@ class Heartbeats:
         return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch)
 
     def remove_member(self, draft: Draft, member_id: str, why: str) -> None:
-        """Removes a member that leaves or is fenced. The next heartbeat assigns its partitions."""
+        """Removes a member that leaves or is fenced. The next heartbeat assigns its partitions.
+
+        Thousands may be fenced in one draft, so it takes time in proportion to the member's topics, and to all of the
+        group's only when one of them has lost its last subscriber.
+        """
         log.info("member removed group=%s member=%s because=%s", draft.group_id, member_id, why)
         draft.then(self._timers.stop, draft.group_id, member_id)
+        metadata = draft.metadata(member_id) or ConsumerMetadata()
         draft.remove_member(member_id)
-        drop_unused(draft)
-        topics_changed(draft, self._cluster)
-        draft.soft = replace(draft.soft, topics_checked=True)
+        drop_unused(draft, metadata.regex or "")
+        changed = False
+        if not draft.soft.topics_checked or draft.may_have_lost(metadata):
+            changed = topics_changed(draft, self._cluster)
+            draft.soft = replace(draft.soft, topics_checked=True)
         if draft.epoch == draft.group.epoch:
             draft.bump(f"member {member_id} is gone: {why}")
+        elif changed:
+            draft.records.append(draft.group_record())  # the one of the bump has the hash before this removal
 
 
 def _identify(draft: Draft, request: ConsumerGroupHeartbeatRequest, client: Client) -> MemberUpdate:

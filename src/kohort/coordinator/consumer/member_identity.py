@@ -47,8 +47,9 @@ def joining_member(draft: Draft, request: ConsumerGroupHeartbeatRequest) -> Send
     """
     group, member_id, instance_id = draft.group, request.member_id, request.instance_id
     check_room(group, member_id, instance_id, draft.settings.max_size)
-    holder = group.members.get(group.static_ids.get(instance_id or "", member_id))
-    if holder is not None and holder.member_id != member_id and holder.metadata.classic is not None:
+    static_id = None if instance_id is None else group.static_ids.get(instance_id)
+    holder = None if static_id in (None, member_id) else group.members[static_id]
+    if holder is not None and holder.metadata.classic is not None:
         return takes_its_place(draft, holder, member_id)  # a classic member can't leave for a while
     if (replaced := replaced_member(group, member_id, instance_id)) is not None:
         return takes_its_place(draft, replaced, member_id)

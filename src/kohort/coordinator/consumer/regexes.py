@@ -38,8 +38,7 @@ def update_regex(draft: Draft, before: ConsumerMetadata, after: ConsumerMetadata
         draft.soft = replace(draft.soft, client=client)
     if old == new:
         return None
-    if old and old not in draft.subscriptions.regexes and draft.regex(old) is not None:
-        draft.put_regex(old, None)
+    drop_unused(draft, old)
     if new and new not in draft.group.subscriptions.regexes:
         _check(new)
     if not new or draft.regex(new) is not None:
@@ -76,18 +75,20 @@ def begin(draft: Draft) -> RegexJob:
 
 
 def take_over(draft: Draft, job: RegexJob, topics: Mapping[str, tuple[str, ...]]) -> bool:
-    """Takes the topics of regular expressions; returns whether one has others than before."""
+    """Takes the topics of regular expressions; returns whether one has others than before.
+
+    One that is new counts even if it matches nothing: its members gave up the topics of another one for it.
+    """
     changed = False
     for regex in job.regexes:
         if regex in draft.subscriptions.regexes and regex in topics:
-            before = draft.regex(regex) or ResolvedRegex()
-            changed = changed or before.topics != topics[regex]
+            before = draft.regex(regex)
+            changed = changed or before is None or before.topics != topics[regex]
             draft.put_regex(regex, ResolvedRegex(topics[regex], timestamp=draft.now))
     return changed
 
 
-def drop_unused(draft: Draft) -> None:
-    """Removes the regular expressions that no member subscribes with."""
-    for regex in draft.group.regexes:
-        if regex not in draft.subscriptions.regexes and draft.regex(regex) is not None:
-            draft.put_regex(regex, None)
+def drop_unused(draft: Draft, regex: str) -> None:
+    """Removes a regular expression if no member subscribes with it."""
+    if regex not in draft.subscriptions.regexes and draft.regex(regex) is not None:
+        draft.put_regex(regex, None)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from kohort.coordinator.consumer.draft import Draft
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
+from kohort.coordinator.modern.heartbeat_interval import heartbeat_interval_ms
 from kohort.coordinator.modern.partitions import Role, by_topic
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse, TopicPartitions
 from kohort.protocol.topic_partition import TopicIdPartition
-
-
-def moves(draft: Draft) -> bool:
-    """Whether partitions move in the group, or are about to."""
-    return draft.is_moving() or draft.has_unresolved()
 
 
 def heartbeat_response(
@@ -20,16 +16,12 @@ def heartbeat_response(
     current: CurrentAssignment[TopicIdPartition, Role],
     *,
     tells_assignment: bool,
-    moving: bool,
 ) -> ConsumerGroupHeartbeatResponse:
     """Returns the response to a member.
 
     Args:
         tells_assignment: whether the member gets its assignment; otherwise it is as before.
-        moving: whether its next heartbeat is to come soon.
     """
-    settings = draft.settings
-    interval = settings.heartbeat_interval_ms
     assignment = None
     if tells_assignment:
         assignment = ConsumerGroupHeartbeatResponse.Assignment(
@@ -41,6 +33,10 @@ def heartbeat_response(
     return ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=current.epoch,
-        heartbeat_interval_ms=min(interval, settings.moving_heartbeat_interval_ms) if moving else interval,
+        heartbeat_interval_ms=heartbeat_interval_ms(
+            draft.settings,
+            moving=draft.is_moving() or draft.has_unresolved(),
+            since_assigned_ms=draft.now - draft.assigned_at,
+        ),
         assignment=assignment,
     )

@@ -12,7 +12,7 @@ class ConsumerSettings:
     Attributes:
         session_timeout_ms: time without a heartbeat after which a member is fenced.
         heartbeat_interval_ms: the time between heartbeats that members get.
-        moving_heartbeat_interval_ms: the same while partitions move in the group, if that is shorter.
+        moving_heartbeat_interval_ms: the same while partitions move, and one normal interval longer, if shorter.
         max_size: most members of the group.
         assignors: names of the assignors that members may ask for, the default first.
         assignment_interval_ms: least time between two targets; 0 for none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kohort.coordinator.consumer.member import ConsumerMetadata
@@ -26,14 +26,27 @@ class ResolvedRegex:
 
 @dataclass(slots=True)
 class Subscriptions:
-    """How many members subscribe to each topic name and regular expression, and ask for each assignor."""
+    """How many members subscribe to each topic name and regular expression, and ask for each assignor.
+
+    Attributes:
+        classic: how many members use the classic protocol.
+        classic_assignors: how many of these support each assignor of their own.
+    """
 
     topics: Counter[str] = field(default_factory=Counter)
     regexes: Counter[str] = field(default_factory=Counter)
     assignors: Counter[str] = field(default_factory=Counter)
+    classic: int = 0
+    classic_assignors: Counter[str] = field(default_factory=Counter)
 
     def copy(self) -> Subscriptions:
-        return Subscriptions(self.topics.copy(), self.regexes.copy(), self.assignors.copy())
+        return Subscriptions(
+            self.topics.copy(),
+            self.regexes.copy(),
+            self.assignors.copy(),
+            self.classic,
+            self.classic_assignors.copy(),
+        )
 
     def change(self, before: ConsumerMetadata | None, after: ConsumerMetadata | None) -> None:
         """A member's metadata changes; None stands for a member that isn't there."""
@@ -48,10 +61,18 @@ class Subscriptions:
             counted.append((self.regexes, metadata.regex))
         if metadata.assignor:
             counted.append((self.assignors, metadata.assignor))
+        if metadata.classic is not None:
+            self.classic += by
+            names = {protocol.name for protocol in metadata.classic.supported_protocols}
+            counted += [(self.classic_assignors, name) for name in names]
         for counter, name in counted:
             counter[name] += by
             if not counter[name]:
                 del counter[name]
+
+    def common_classic_assignors(self, names: Iterable[str]) -> set[str]:
+        """Those of these assignors that all members of the classic protocol support."""
+        return {name for name in names if self.classic_assignors[name] == self.classic}
 
     def names(self, resolved: Mapping[str, ResolvedRegex]) -> set[str]:
         """The names of all topics that are subscribed to, those that regular expressions matched included."""

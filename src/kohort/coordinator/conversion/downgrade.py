@@ -40,26 +40,22 @@ def may_downgrade(
     """Whether a group becomes a classic one when these members are gone, and so many classic ones come.
 
     One of them must have been of the consumer protocol: a group of classic members that stayed a consumer group, as the
-    policy was another one, remains one. O(members).
+    policy was another one, remains one. O(members that are gone).
     """
     if not policy.downgrades:
         return False
-    members = draft.members()
-    staying = [metadata for member_id, (metadata, _) in members.items() if member_id not in gone]
-    leaving = [members[member_id][0] for member_id in gone if member_id in members]
+    leaving = [metadata for member_id in gone if (metadata := draft.metadata(member_id)) is not None]
+    classic_leaving = sum(metadata.classic is not None for metadata in leaving)
+    staying = draft.member_count() - len(leaving)
     return (
-        0 < len(staying) + joining <= max_size
-        and all(metadata.classic is not None for metadata in staying)
-        and any(metadata.classic is None for metadata in leaving)
+        0 < staying + joining <= max_size
+        and staying == draft.subscriptions.classic - classic_leaving
+        and classic_leaving < len(leaving)
     )
 
 
 def downgrade(draft: Draft, cluster: Cluster, now: int) -> Downgrade:
-    """Makes a classic group of a consumer group whose members all use the classic protocol. `now` is in ms since 1970.
-
-    Raises:
-        ProtocolError: a member's subscription can't be read.
-    """
+    """Makes a classic group of one whose members all use the classic protocol. `now` is in ms since 1970."""
     currents = {member_id: current for member_id, (_, current) in draft.members().items()}
     members = {
         member_id: Member(

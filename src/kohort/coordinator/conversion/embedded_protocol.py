@@ -59,10 +59,12 @@ def decode_assignment(data: bytes, cluster: Cluster) -> tuple[frozenset[TopicIdP
 def encode_assignment(partitions: Iterable[TopicIdPartition], subscription: bytes, cluster: Cluster) -> bytes:
     """An assignment in the version of a member's subscription.
 
-    Raises:
-        ProtocolError: the subscription has no version.
+    Version 0 if it has none: of the protocols that a member supports nobody may have read this one's subscription yet.
     """
-    version = _version(subscription)
+    try:
+        version = _version(subscription)
+    except ProtocolError:
+        version = 0
     numbers: dict[str, list[int]] = {}
     for topic_id, partition in partitions:
         if (name := cluster.name_of(topic_id)) is not None:

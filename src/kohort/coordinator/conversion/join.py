@@ -75,7 +75,7 @@ class Joins:
                 code = ErrorCode.MEMBER_ID_REQUIRED
                 return Step(answers=[Answer(reply, join_refused(code, member_id, client.version))])
         subscription = self._subscription(next(iter(protocols.values())))
-        replaced = group.static_ids.get(instance_id or "")
+        replaced = None if instance_id is None else group.static_ids.get(instance_id)
         policy, size = self._settings.migration_policy, self._settings.group_max_size
         downgrades = replaced is not None and may_downgrade(draft, (replaced,), policy, size, joining=1)
         sender = _sender(draft, request, member_id)
@@ -122,7 +122,7 @@ class Joins:
                 "group.consumer.migration.policy keeps members of the classic protocol out of consumer groups.",
             )
         check_room(draft.group, request.member_id, request.group_instance_id, draft.settings.max_size)
-        if request.protocol_type != CONSUMERS or not _supports(draft.group, protocols):
+        if request.protocol_type != CONSUMERS or not draft.subscriptions.common_classic_assignors(protocols):
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
                 f"None of the protocols of type {request.protocol_type!r} is supported by all classic members.",
@@ -135,16 +135,6 @@ class Joins:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"The subscription can't be read: {error}"
             ) from error
-
-
-def _supports(group: ConsumerGroup, protocols: Iterable[str]) -> bool:
-    """Whether all classic members support one of these; O(members × protocols)."""
-    common = set(protocols)
-    offered = bool(common)
-    for member in group.members.values():
-        if member.metadata.classic is not None:
-            common.intersection_update(each.name for each in member.metadata.classic.supported_protocols)
-    return offered and bool(common)
 
 
 def _sender(draft: Draft, request: JoinGroupRequest, member_id: str) -> Sender:

@@ -12,6 +12,7 @@ from kohort.coordinator.classic.group import CONSUMERS, ClassicGroup
 from kohort.coordinator.classic.member import Member
 from kohort.coordinator.classic.records import group_tombstone
 from kohort.coordinator.classic.responses import join_refused, sync_refused
+from kohort.coordinator.classic.states import GroupState
 from kohort.coordinator.consumer import records
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import ConsumerMetadata
@@ -69,7 +70,10 @@ def upgrade(classic: ClassicGroup, cluster: Cluster) -> Upgrade:
         group.put_metadata(member_id, metadata)
         group.put_target(member_id, current.assigned)
         group.put_current(member_id, current)
-    group.metadata_hash = metadata_hash(group.subscriptions.names({}), cluster)
+    if classic.state is GroupState.STABLE and _assigns_all(group, cluster):
+        group.metadata_hash = metadata_hash(group.subscriptions.names({}), cluster)
+    # Otherwise it stays unlike that of the topics, so that partitions are assigned in place of the rebalance under way,
+    # or of the second one of cooperative consumers, even if the joining member only takes the place of a static one.
     group.put_epoch(epoch)
     group.put_assignment_epoch(epoch)
     made = [
@@ -81,6 +85,17 @@ def upgrade(classic: ClassicGroup, cluster: Cluster) -> Upgrade:
         *(records.current_assignment_record(group_id, each.member_id, each.current) for each in group.members.values()),
     ]
     return Upgrade(group, made, _answers(classic))
+
+
+def _assigns_all(group: ConsumerGroup, cluster: Cluster) -> bool:
+    """Whether the target has all partitions of the topics that members subscribe to; O(partitions)."""
+    assigned = set[TopicIdPartition]().union(*group.target.values())
+    return assigned.issuperset(
+        TopicIdPartition(topic_id, number)
+        for name in group.subscriptions.topics
+        if (topic_id := cluster.topic_id(name)) is not None
+        for number in range(cluster.partitions(name) or 0)
+    )
 
 
 def _member(
@@ -106,7 +121,8 @@ def _member(
     )
     subscription = decode_subscription(chosen, cluster)
     # Who hasn't got its assignment yet still has what it came with; Kafka takes that for free.
-    owned = subscription.owned - partitions if member.member_id in classic.pending_sync else frozenset()
+    waits = member.member_id in classic.pending_sync or not member.assignment
+    owned = subscription.owned - partitions if waits else frozenset()
     epoch = classic.generation
     current = CurrentAssignment(
         epoch,

@@ -104,6 +104,19 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
     def is_empty(self) -> bool:
         return not self._metadata and not self._current and len(self._removed) == len(self._modern.members)
 
+    def metadata(self, member_id: str) -> M | None:
+        """What a member says about itself; None if there is no such member."""
+        if member_id in self._metadata:
+            return self._metadata[member_id]
+        known = None if member_id in self._removed else self._modern.members.get(member_id)
+        return None if known is None else known.metadata
+
+    def member_count(self) -> int:
+        """The number of members; takes time in proportion to those that change."""
+        members = self._modern.members
+        new = sum(member_id not in members for member_id in {**self._metadata, **self._current})
+        return len(members) - len(self._removed) + new
+
     def members(self) -> dict[str, tuple[M, CurrentAssignment[I, R]]]:
         """Metadata and current assignment by member id; takes time in proportion to the members."""
         members: dict[str, tuple[M, CurrentAssignment[I, R]]] = {

@@ -78,8 +78,9 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
         return HeartbeatResult.refused(error)
 
     def _may_cache(self, draft: Draft, result: HeartbeatResult) -> bool:
-        """Not while partitions are initialized, or a target waits: after a while either goes on."""
-        return not draft.states.initializing and draft.assignment_epoch == draft.epoch
+        """Not while partitions are initialized, a target waits, or the next heartbeat is to come soon: each ends."""
+        settled = result.response.heartbeat_interval_ms == draft.settings.heartbeat_interval_ms
+        return settled and not draft.states.initializing and draft.assignment_epoch == draft.epoch
 
     # What happens elsewhere -------------------------------------------------------------------------------------
 

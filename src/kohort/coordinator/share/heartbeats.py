@@ -10,6 +10,7 @@ from uuid import UUID
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH
 from kohort.coordinator.modern.fencing import check_member_epoch
+from kohort.coordinator.modern.heartbeat_interval import heartbeat_interval_ms
 from kohort.coordinator.modern.member_identity import check_known, check_room
 from kohort.coordinator.modern.metadata_hash import metadata_hash
 from kohort.coordinator.modern.reconciliation import reconcile
@@ -72,7 +73,11 @@ class Heartbeats:
         response = ShareGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=current.epoch,
-            heartbeat_interval_ms=_interval_ms(draft, member_id, current),
+            heartbeat_interval_ms=heartbeat_interval_ms(
+                draft.settings,
+                moving=bool(draft.states.initializing) or draft.is_moving(),
+                since_assigned_ms=draft.now - draft.assigned_at,
+            ),
         )
         # An earlier response may have got lost: a member behind its epoch, and one that says all again, is told again.
         full = request.subscribed_topic_names is not None
@@ -181,21 +186,6 @@ def _identify(draft: Draft, request: ShareGroupHeartbeatRequest) -> CurrentAssig
     current = group.members[member_id].current
     check_member_epoch("share", current, request.member_epoch, {}, RULES.exclusive)
     return current
-
-
-def _interval_ms(draft: Draft, member_id: str, current: CurrentAssignment[TopicIdPartition, Role]) -> int:
-    """The time to the next heartbeat: short while partitions are initialized, or members haven't their target yet."""
-    settings, epoch = draft.settings, draft.assignment_epoch
-    moving = (
-        draft.assignment_epoch < draft.epoch
-        or bool(draft.states.initializing)
-        or any(
-            not (current if each == member_id else held).is_reconciled_to(epoch)
-            for each, (_, held) in draft.members().items()
-        )
-    )
-    interval = settings.heartbeat_interval_ms
-    return min(interval, settings.moving_heartbeat_interval_ms) if moving else interval
 
 
 def _assignment(current: CurrentAssignment[TopicIdPartition, Role]) -> ShareGroupHeartbeatResponse.Assignment:

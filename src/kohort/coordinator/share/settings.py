@@ -12,7 +12,7 @@ class ShareSettings:
     Attributes:
         session_timeout_ms: time without a heartbeat after which a member is fenced.
         heartbeat_interval_ms: the time between heartbeats that members are told.
-        moving_heartbeat_interval_ms: the same while the group is moving, if that is shorter.
+        moving_heartbeat_interval_ms: the same while the group is moving, and one normal interval longer, if shorter.
         assignment_interval_ms: least time between two targets; 0 for none.
         initialize_retry_interval_ms: time after which the state of a partition is initialized again that isn't yet.
         max_size: most members of the group.

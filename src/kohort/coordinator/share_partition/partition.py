@@ -252,13 +252,13 @@ class SharePartition:
                         self._window.make_at_once(batch, run.first, run.last, event)
         return self._change((), ())
 
-    def dead_lettered(self, first_offset: int, last_offset: int) -> Change:
-        """The dead letters of these offsets are written, or have been given up: the records are archived."""
-        for batch in self._window.batches.between(first_offset, last_offset):
-            for run in list(batch.between(first_offset, last_offset)):
-                if run.state is RecordState.ARCHIVING:
-                    begin, end = max(first_offset, run.first), min(last_offset, run.last)
-                    self._window.make_at_once(batch, begin, end, Event.WRITTEN)
+    def dead_lettered(self, ranges: Iterable[tuple[int, int]]) -> Change:
+        """The dead letters from first to last offsets are written, or have been given up: the records are archived."""
+        for first, last in ranges:
+            for batch in self._window.batches.between(first, last):
+                for run in list(batch.between(first, last)):
+                    if run.state is RecordState.ARCHIVING:
+                        self._window.make_at_once(batch, max(first, run.first), min(last, run.last), Event.WRITTEN)
         return self._change((), ())
 
     def advance_start(self, log_start_offset: int) -> Change:

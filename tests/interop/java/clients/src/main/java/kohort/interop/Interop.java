@@ -22,17 +22,18 @@ public final class Interop {
 
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private static final Map<String, Scenario> SCENARIOS = new TreeMap<>(Map.of(
-            "produce", Records::produce,
-            "consume", Records::consume,
-            "positions", Positions::run,
-            "transactions", Transactions::run,
-            "group", Group::run,
-            "member", Member::run,
-            "share", Share::run,
-            "topics", Topics::run,
-            "transactions-admin", TransactionsAdmin::run,
-            "groups-admin", GroupsAdmin::run));
+    private static final Map<String, Scenario> SCENARIOS = new TreeMap<>(Map.ofEntries(
+            Map.entry("produce", Records::produce),
+            Map.entry("consume", Records::consume),
+            Map.entry("positions", Positions::run),
+            Map.entry("transactions", Transactions::run),
+            Map.entry("group", Group::run),
+            Map.entry("member", Member::run),
+            Map.entry("share", Share::run),
+            Map.entry("share-member", ShareMember::run),
+            Map.entry("topics", Topics::run),
+            Map.entry("transactions-admin", TransactionsAdmin::run),
+            Map.entry("groups-admin", GroupsAdmin::run)));
 
     public static void main(String[] args) throws Exception {
         if (args.length == 1 && args[0].equals("serve")) {

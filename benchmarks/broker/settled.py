@@ -1,6 +1,7 @@
-"""A streams group's heartbeats, in a process of its own and on a core of its own: prints what it measured as JSON.
+"""Heartbeats of a streams or a consumer group that is settled, from a process of its own and on a core of its own:
+prints what it measured as JSON.
 
-python -m benchmarks.broker.streams HOST PORT CORE PID MEMBERS SECONDS DEPTH...
+python -m benchmarks.broker.settled KIND HOST PORT CORE PID MEMBERS SECONDS DEPTH...
 """
 
 from __future__ import annotations
@@ -12,78 +13,19 @@ import select
 import socket
 import sys
 import time
-import uuid
 from dataclasses import dataclass
 
-from benchmarks.broker.members import NOT_YET, await_coordinator, check
+from benchmarks.broker.members import await_coordinator, check
+from benchmarks.broker.modern_members import KINDS, ModernMember
 from benchmarks.broker.process import cpu_seconds
-from benchmarks.broker.wire import Connection, frame
+from benchmarks.broker.wire import Connection
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kohort.protocol.messages.headers import ResponseHeader
-from kohort.protocol.messages.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-    TaskIds,
-)
 
 CONNECTIONS = 100
 BEAT = 0.25
-"""Seconds between the heartbeats of a member that isn't stable yet."""
+"""Seconds between the heartbeats of a member that isn't settled yet."""
 PATIENCE = 120.0
-"""Seconds for all members to become stable."""
-
-Request = StreamsGroupHeartbeatRequest
-Response = StreamsGroupHeartbeatResponse
-Subtopology = Request.Topology.Subtopology
-
-
-class Member:
-    """A member of a streams group with one subtopology, whose tasks it runs as they are assigned."""
-
-    def __init__(self, connection: Connection, group: str, topic: str) -> None:
-        self.connection = connection
-        self.group = group
-        self.topic = topic
-        self.member_id = str(uuid.uuid4())
-        self.epoch = 0
-        self.endpoint_epoch = -1
-        self.tasks: list[TaskIds] = []
-        self.stable = False
-
-    async def beat(self) -> None:
-        """A heartbeat that says everything: it joins at first, and takes the tasks that it is given."""
-        joining = self.epoch == 0
-        answer = await self.connection.call(
-            Request(
-                group_id=self.group, member_id=self.member_id, member_epoch=self.epoch,
-                endpoint_information_epoch=self.endpoint_epoch, rebalance_timeout_ms=300_000,
-                topology=self.topology() if joining else None, process_id=self.member_id if joining else None,
-                active_tasks=self.tasks, standby_tasks=[], warmup_tasks=[],
-                client_tags=[] if joining else None,
-            ), 0, Response,
-        )  # fmt: skip
-        if answer.error_code in NOT_YET:
-            return
-        check(answer.error_code, f"heartbeat ({answer.error_message})")
-        assigned = answer.active_tasks
-        # A member that gets tasks has to send once more that it has them.
-        self.stable = not answer.status and assigned is None and answer.member_epoch == self.epoch
-        self.epoch, self.endpoint_epoch = answer.member_epoch, answer.endpoint_information_epoch
-        if assigned is not None:
-            self.tasks = assigned
-
-    def topology(self) -> Request.Topology:
-        """One subtopology without state."""
-        return Request.Topology(epoch=0, subtopologies=[Subtopology(subtopology_id="0", source_topics=(self.topic,))])
-
-    def heartbeat(self) -> Request:
-        """What it says when nothing has changed."""
-        return Request(
-            group_id=self.group,
-            member_id=self.member_id,
-            member_epoch=self.epoch,
-            endpoint_information_epoch=self.endpoint_epoch,
-        )
+"""Seconds for all members to settle."""
 
 
 @dataclass
@@ -162,10 +104,10 @@ def measure(loads: list[HeartbeatLoad], pid: int, depth: int, seconds: float) ->
     return {"rate": count / taken, "generator": busy / taken, "server": served / taken}
 
 
-async def joined(host: str, port: int, number: int) -> list[tuple[bytes, bytes]]:
+async def joined(kind: str, host: str, port: int, number: int) -> list[tuple[bytes, bytes]]:
     """Heartbeats of members that report nothing new and get nothing new, each with its answer."""
     connections = [await Connection.open(host, port) for _ in range(CONNECTIONS)]
-    group = topic = f"streams-{os.getpid()}"
+    group = topic = f"{kind}-{os.getpid()}"
     await await_coordinator(connections[0], group)
     created = await connections[0].call(
         CreateTopicsRequest(
@@ -174,35 +116,31 @@ async def joined(host: str, port: int, number: int) -> list[tuple[bytes, bytes]]
         ), 7, CreateTopicsResponse,
     )  # fmt: skip
     check(created.topics[0].error_code, "creating a topic")
-    members = [Member(connections[index % CONNECTIONS], group, topic) for index in range(number)]
+    members = [KINDS[kind](connections[index % CONNECTIONS], group, topic) for index in range(number)]
 
-    async def beat(connected: list[Member]) -> None:
+    async def beat(connected: list[ModernMember]) -> None:
         for member in connected:
             await member.beat()
 
     async with asyncio.timeout(PATIENCE):
-        while not all(member.stable for member in members) or len({member.epoch for member in members}) > 1:
+        while not all(member.settled for member in members) or len({member.epoch for member in members}) > 1:
             await asyncio.gather(*(beat(members[first::CONNECTIONS]) for first in range(CONNECTIONS)))
             await asyncio.sleep(BEAT)
     exchanges = []
     for member in members:
-        request = frame(member.heartbeat(), 0)
+        request = member.at_rest()
         member.connection.writer.write(request)
         head = await member.connection.reader.readexactly(4)
         answer = await member.connection.reader.readexactly(int.from_bytes(head, "big"))
-        _, start = ResponseHeader.read(answer, 0, 1)
-        response, _ = Response.read(answer, start, 0)
-        check(response.error_code, "heartbeat")
-        if response.status or response.active_tasks is not None:
-            raise RuntimeError(f"the coordinator sends a stable member changes: {response}")
+        member.check_at_rest(answer)
         exchanges.append((request, head + answer))
     return exchanges
 
 
 def main() -> None:
-    host, port, core, pid, members, seconds, *depths = sys.argv[1:]
+    kind, host, port, core, pid, members, seconds, *depths = sys.argv[1:]
     os.sched_setaffinity(0, {int(core)})
-    exchanges = asyncio.run(joined(host, int(port), int(members)))
+    exchanges = asyncio.run(joined(kind, host, int(port), int(members)))
     request_size, answer_size = len(exchanges[0][0]), len(exchanges[0][1])
     if {(len(request), len(answer)) for request, answer in exchanges} != {(request_size, answer_size)}:
         raise RuntimeError("members' heartbeats differ in size")
