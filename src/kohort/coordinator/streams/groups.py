@@ -217,8 +217,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         return StreamsGroup(group_id)
 
     def _draft(self, group: StreamsGroup) -> Draft:
-        now = max(self._wheel.now, group.assigned_at)  # a wheel in which no timer is due stands still
-        return Draft(group, self._environment.settings_of(group.group_id), now)
+        return Draft(group, self._environment.settings_of(group.group_id), self._now(group))
 
     def _replay(self, group: StreamsGroup, key: Any, value: Data | None) -> bool:
         return replay(group, key, value)
