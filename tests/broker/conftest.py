@@ -79,6 +79,7 @@ def with_crowd(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
             finally:
                 await crowd.close()
 
-        with_server(with_clients, "group.streams.initial.rebalance.delay.ms=0", *settings, **options)
+        quick = ("group.streams.initial.rebalance.delay.ms=0", "group.streams.assignment.interval.ms=0")
+        with_server(with_clients, *quick, *settings, **options)
 
     return run_test

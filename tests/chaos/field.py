@@ -43,7 +43,7 @@ class Server(Protocol):
 _GROUPS = {
     "group.streams.min.session.timeout.ms": 1_000, "group.streams.session.timeout.ms": SESSION_MS,
     "group.streams.min.heartbeat.interval.ms": 100, "group.streams.heartbeat.interval.ms": 500,
-    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.assignment.interval.ms": 0, "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.min.task.offset.interval.ms": 500, "group.streams.task.offset.interval.ms": 1_000,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
 }  # fmt: skip

@@ -24,6 +24,7 @@ from .test_place import lines
 
 PATIENCE = 60.0
 QUICK = {
+    "group.streams.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.min.heartbeat.interval.ms": "500",
     "group.streams.heartbeat.interval.ms": "500",

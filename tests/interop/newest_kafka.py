@@ -29,6 +29,7 @@ QUICK_GROUPS = {
     }.items()
 }
 SMALL = {
+    "group.streams.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "share.coordinator.state.topic.num.partitions": "2",
     "share.coordinator.state.topic.replication.factor": "1",

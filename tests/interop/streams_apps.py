@@ -22,6 +22,7 @@ from .servers import Server, new_server
 from .topics import create_topic
 
 QUICK_STREAMS = {
+    "group.streams.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.min.heartbeat.interval.ms": "100",
     "group.streams.heartbeat.interval.ms": "200",

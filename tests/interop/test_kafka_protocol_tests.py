@@ -46,6 +46,7 @@ PARTS: Final = {
     "conversion": ("kafka.server.ConsumerProtocolMigrationTest",),
     "streams": (
         "kafka.server.StreamsGroupHeartbeatRequestTest",
+        "kafka.server.StreamsGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
         "kafka.server.StreamsGroupDescribeRequestTest",
     ),
     "share": (
@@ -57,13 +58,12 @@ PARTS: Final = {
 
 TOPICS_ARE_THERE = "the topics of coordinators are made before the test, which wants to see that they are missing"
 BROKERS = "needs two brokers or more"
-INTERVAL = "sets group.streams.assignment.interval.ms, which streams groups don't have"
 
 LEFT_OUT: Final[dict[str, str]] = {
     "OffsetFetchRequestTest.testGroupErrors": TOPICS_ARE_THERE,
     "StreamsGroupHeartbeatRequestTest.testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist": TOPICS_ARE_THERE,
-    "StreamsGroupDescribeRequestTest.testStreamsGroupDescribeWhenFeatureFlagNotEnabled": INTERVAL,
-    "StreamsGroupDescribeRequestTest.testStreamsGroupDescribeGroupsWithNewGroupCoordinator": INTERVAL,
+    "StreamsGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest."
+    "testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist": TOPICS_ARE_THERE,
     "ShareFetchAcknowledgeRequestTest.testShareFetchRequestToNonLeaderReplica": BROKERS,
     "ShareFetchAcknowledgeRequestTest.testShareFetchRequestSuccessMultiplePartitionsMultipleBrokers": BROKERS,
 }

@@ -178,7 +178,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         except KafkaError as error:
             log.warning("a placement is dropped group=%s error=%s", shown(job.group_id), error)
             return
-        self.perform(entry, entry.shard.streams.placed(job, placement))
+        self.perform(entry, entry.shard.streams.placed(job, placement, self._clock()))
 
     # Expiry
 

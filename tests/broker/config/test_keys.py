@@ -45,6 +45,9 @@ NEWER_BROKER_KEYS = OUR_BROKER_KEYS | {
     "group.share.min.delivery.count.limit": ("int", 2),
     "group.share.min.partition.max.record.locks": ("int", 100),
     "group.streams.acceptable.recovery.lag": ("long", 10_000),
+    "group.streams.assignment.interval.ms": ("int", 1000),
+    "group.streams.max.assignment.interval.ms": ("int", 15_000),
+    "group.streams.min.assignment.interval.ms": ("int", 0),
     "group.streams.assignors": ("list", ("optimal", "sticky")),  # in Kafka, sticky alone
     "group.streams.max.warmup.replicas": ("int", 20),
     "group.streams.min.task.offset.interval.ms": ("int", 15_000),
@@ -62,6 +65,7 @@ NEWER_GROUP_KEYS = OUR_GROUP_KEYS | {
     "share.partition.max.record.locks": ("int", 2000),
     "share.renew.acknowledge.enable": ("boolean", True),
     "streams.acceptable.recovery.lag": ("long", 10_000),
+    "streams.assignment.interval.ms": ("int", 1000),
     "streams.assignor.name": ("string", None),
     "streams.num.warmup.replicas": ("int", 2),
     "streams.rack.aware.assignment.tags": ("list", ()),

@@ -12,7 +12,7 @@ from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
-from tests.broker.handlers.conftest import NOW, Ask, Deny
+from tests.broker.handlers.conftest import Ask, Deny
 from tests.broker.handlers.consumer_groups import joining
 
 
@@ -80,12 +80,13 @@ def test_where_consumer_groups_are_not_offered_it_is_said_at_once(ask: Ask) -> N
     assert ask(joining()).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
+@pytest.mark.parametrize("settings", [{"group.consumer.assignment.interval.ms": 0}])
 def test_topics_that_grow_are_assigned(ask: Ask, broker: Broker) -> None:
     async def grow() -> object:
         joined = ask(joining())
         broker.topics.add_partitions("there", 3)
         await asyncio.sleep(0)
-        moved = ask(joining(member_epoch=joined.member_epoch), now=NOW + 2_000)
+        moved = ask(joining(member_epoch=joined.member_epoch))
         return moved.assignment.topic_partitions[0].partitions
 
     assert asyncio.run(grow()) == (0, 1, 2)

@@ -30,6 +30,7 @@ OTHERS: dict[str, tuple[str, Any]] = {
     "num_warmup_replicas": ("3", 3),
     "acceptable_recovery_lag": ("100", 100),
     "task_offset_interval_ms": ("20000", 20_000),
+    "assignment_interval_ms": ("2000", 2000),
     "initial_rebalance_delay_ms": ("0", 0),
     "assignor_name": ("sticky", "sticky"),
     "rack_aware_assignment_tags": ("zone,rack", ("zone", "rack")),
@@ -64,6 +65,7 @@ def test_the_size_of_groups_is_the_brokers_to_say() -> None:
     [
         ("streams.session.timeout.ms", "45000", "group.streams.min.session.timeout.ms", 50_000, 50_000),
         ("streams.session.timeout.ms", "60000", "group.streams.max.session.timeout.ms", 50_000, 50_000),
+        ("streams.assignment.interval.ms", "0", "group.streams.min.assignment.interval.ms", 500, 500),
         ("streams.num.standby.replicas", "2", "group.streams.max.standby.replicas", 1, 1),
         ("streams.num.warmup.replicas", "20", "group.streams.max.warmup.replicas", 5, 5),
         ("streams.task.offset.interval.ms", "15000", "group.streams.min.task.offset.interval.ms", 30_000, 30_000),
@@ -94,6 +96,7 @@ def test_the_assignors_are_those_that_there_are() -> None:
         ("streams.session.timeout.ms", "60001", "max.session.timeout.ms allows no more than 60000"),
         ("streams.heartbeat.interval.ms", "4999", "min.heartbeat.interval.ms allows no less than 5000"),
         ("streams.heartbeat.interval.ms", "15001", "max.heartbeat.interval.ms allows no more than 15000"),
+        ("streams.assignment.interval.ms", "15001", "max.assignment.interval.ms allows no more than 15000"),
         ("streams.num.standby.replicas", "3", "max.standby.replicas allows no more than 2"),
         ("streams.num.warmup.replicas", "21", "max.warmup.replicas allows no more than 20"),
         ("streams.task.offset.interval.ms", "14999", "min.task.offset.interval.ms allows no less than 15000"),

@@ -16,7 +16,11 @@ from tests.broker.raw import RawClient
 from tests.broker.streams.members import PATIENCE, StreamsClient, counting, reconcile
 from tests.broker.streams.test_offsets import commit, fetch
 
-SETTINGS = {"group.streams.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 3}
+SETTINGS = {
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.assignment.interval.ms": 0,
+    "offsets.topic.num.partitions": 3,
+}
 NOT_YET = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 

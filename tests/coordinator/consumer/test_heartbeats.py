@@ -94,6 +94,16 @@ def test_a_target_is_made_once_in_an_interval() -> None:
     assert sorted(map(len, (first.owned, second.owned, third.owned))) == [1, 1, 2]
 
 
+def test_a_change_of_topics_waits_too_though_no_timer_has_told_the_time() -> None:
+    driver = Driver({"in": 2}, ConsumerSettings(assignment_interval_ms=1_000))
+    driver.now += 3_600_000
+    reader = Reader(driver, "a").join()
+    driver.topic("in", 3)
+    assert (driver.group.epoch, driver.group.assignment_epoch) == (3, 2)
+    driver.now += 1_000
+    assert reader.beat().owned == ["in-0", "in-1", "in-2"]
+
+
 def test_a_clock_that_was_set_back_does_not_keep_a_group_waiting() -> None:
     driver = Driver(settings=ConsumerSettings(assignment_interval_ms=1_000))
     Reader(driver, "a").join()

@@ -69,7 +69,9 @@ class Driver:
     """A shard, its log, the topics, and the time."""
 
     topics: Mapping[str, int] = field(default_factory=lambda: {"in": 4})
-    settings: StreamsSettings = field(default_factory=lambda: StreamsSettings(initial_rebalance_delay_ms=0))
+    settings: StreamsSettings = field(
+        default_factory=lambda: StreamsSettings(initial_rebalance_delay_ms=0, assignment_interval_ms=0)
+    )
     elsewhere: bool = False
     """Whether placements take their time: they wait in `jobs` for `finish`."""
 
@@ -100,7 +102,7 @@ class Driver:
     def finish(self, *, fails: bool = False) -> None:
         """The oldest job is done."""
         job = self.jobs.pop(0)
-        self.perform(self.shard.streams.placed(job, None if fails else job.run()))
+        self.perform(self.shard.streams.placed(job, None if fails else job.run(), self.now))
 
     def configure(self, **changes: Any) -> None:
         self.settings = replace(self.settings, **changes)

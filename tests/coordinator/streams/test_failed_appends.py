@@ -50,6 +50,7 @@ class FailingDriver(Driver):
 class FailingGroups(Groups):
     @initialize(
         delay=st.sampled_from([0, 3_000]),
+        interval=st.sampled_from([0, 2_000]),
         standbys=st.integers(0, 2),
         warmups=st.integers(0, 2),
         elsewhere=st.booleans(),

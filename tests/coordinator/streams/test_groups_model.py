@@ -32,14 +32,16 @@ class Groups(RuleBasedStateMachine):
 
     @initialize(
         delay=st.sampled_from([0, 3_000]),
+        interval=st.sampled_from([0, 2_000]),
         standbys=st.integers(0, 2),
         warmups=st.integers(0, 2),
         elsewhere=st.booleans(),
     )
-    def begin(self, delay: int, standbys: int, warmups: int, elsewhere: bool) -> None:
+    def begin(self, delay: int, interval: int, standbys: int, warmups: int, elsewhere: bool) -> None:
         self.driver = Driver(
             {"in": 3, "plain": 2, f"{GROUP}-store-0-changelog": 3},
             StreamsSettings(
+                assignment_interval_ms=interval,
                 initial_rebalance_delay_ms=delay,
                 num_standby_replicas=standbys,
                 num_warmup_replicas=warmups,

@@ -35,7 +35,7 @@ def test_a_new_group_waits_for_more_members() -> None:
 
 
 def test_a_group_with_members_does_not_wait() -> None:
-    driver = Driver(settings=StreamsSettings())
+    driver = Driver(settings=StreamsSettings(assignment_interval_ms=0))
     first = App(driver, "m1")
     first.join()
     driver.sleep(3_000)
@@ -170,7 +170,7 @@ def test_a_placement_for_a_group_that_is_gone_comes_to_nothing() -> None:
     App(driver, "m1").join()
     job = driver.jobs.pop()
     driver.shard.streams.unload()
-    assert driver.shard.streams.placed(job, job.run()).records == []
+    assert driver.shard.streams.placed(job, job.run(), driver.now).records == []
 
 
 def test_a_placement_of_before_a_restart_comes_to_nothing() -> None:

@@ -110,6 +110,7 @@ class Scenario:
             num_warmup_replicas=rng.choice([0, 1, 2, 2, 5]),
             acceptable_recovery_lag=rng.choice([0, 1_000, 10_000]),
             task_offset_interval_ms=60_000 if self.scale.full else rng.choice([15_000, 60_000]),
+            assignment_interval_ms=rng.choice([0, 0, 1_000, 4_000]),
             initial_rebalance_delay_ms=rng.choice([0, 500, 3_000]),
             max_size=2**31 - 1 if self.scale.full or rng.random() < 0.9 else 5,
             assignor_name="optimal" if rng.random() < 0.6 else "sticky",

@@ -304,7 +304,7 @@ class StreamsWorld(CoordinatorWorld):
             return
         placement = None if self.rng.random() < self.solver.failing else self.placement_checks.solve(job)
         self.note("placed", job.group_id, job.group_epoch, placement is not None)
-        self.perform(shard.streams.placed(job, placement))
+        self.perform(shard.streams.placed(job, placement, self.now))
 
     # Coordinator ------------------------------------------------------------------------------------------------
 

@@ -75,6 +75,8 @@ GROUP_KEYS: Final = keys_by_name(
             "Time without heartbeats after which a member of a share group is removed, in ms.", 1),
         Key("streams.acceptable.recovery.lag", LONG, 10_000,
             "Records that a copy of a streams group's task may lag behind and still take the task over.", 0),
+        Key("streams.assignment.interval.ms", INT, 1000,
+            "The least time between two placements of a streams group's tasks, in ms.", 0),
         Key("streams.assignor.name", STRING, None, "The assignor that places a streams group's tasks."),
         Key("streams.heartbeat.interval.ms", INT, 5000,
             "Time between two heartbeats of a streams group's members, in ms.", 1),
@@ -156,6 +158,12 @@ _MODERN: Final = (
     Key("group.streams.assignors", LIST, ("optimal", "sticky"),
         "The assignors that streams groups may choose from, the default first.",
         valid=("optimal", "sticky"), check=_several),
+    Key("group.streams.assignment.interval.ms", INT, 1000,
+        "The least time between two placements of a streams group's tasks, in ms.", 0),
+    Key("group.streams.min.assignment.interval.ms", INT, 0,
+        "The shortest assignment interval of a streams group, in ms.", 0),
+    Key("group.streams.max.assignment.interval.ms", INT, 15_000,
+        "The longest assignment interval of a streams group, in ms.", 0),
     Key("group.streams.rack.aware.assignment.tags", LIST, (),
         "Client tags over whose values standby copies are spread.", check=_distinct),
     Key("group.streams.initial.rebalance.delay.ms", INT, 3000,
@@ -204,16 +212,8 @@ GROUP_DEFAULT_KEYS: Final = keys_by_name(_CLASSIC, _limits("consumer"), _limits(
 GROUP_LIMITS: Final[dict[str, tuple[str | None, str | None]]] = {
     f"{kind}.{key}": (f"group.{kind}.min.{key}", f"group.{kind}.max.{key}")
     for kind in ("consumer", "streams", "share")
-    for key in ("session.timeout.ms", "heartbeat.interval.ms")
+    for key in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
 } | {
-    "consumer.assignment.interval.ms": (
-        "group.consumer.min.assignment.interval.ms",
-        "group.consumer.max.assignment.interval.ms",
-    ),
-    "share.assignment.interval.ms": (
-        "group.share.min.assignment.interval.ms",
-        "group.share.max.assignment.interval.ms",
-    ),
     "share.delivery.count.limit": ("group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"),
     "share.partition.max.record.locks": (
         "group.share.min.partition.max.record.locks",

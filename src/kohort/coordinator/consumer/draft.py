@@ -18,17 +18,14 @@ class Draft(ModernDraft[ConsumerMetadata, TopicIdPartition, Role, SoftState]):
     """A group with changes that aren't made yet.
 
     Attributes:
-        now: in ms since 1970.
-        metadata_hash, assigned_at: the group's, changed.
+        metadata_hash: the group's, changed.
     """
 
     def __init__(self, group: ConsumerGroup, settings: ConsumerSettings, now: int) -> None:
-        super().__init__(group, records, ConsumerMetadata())
+        super().__init__(group, records, ConsumerMetadata(), now)
         self.group = group
         self.settings = settings
-        self.now = now
         self.metadata_hash = group.metadata_hash
-        self.assigned_at = group.assigned_at
         self._regexes = group.regexes
         self._subscriptions: Subscriptions | None = None
 
@@ -96,8 +93,3 @@ class Draft(ModernDraft[ConsumerMetadata, TopicIdPartition, Role, SoftState]):
         else:
             self._regexes[regex] = resolved
             self.records.append(records.regex_record(self.group_id, regex, resolved))
-
-    def put_assignment_epoch(self) -> None:
-        self.assignment_epoch = self.epoch
-        self.assigned_at = self.now
-        self.records.append(records.assignment_epoch_record(self.group_id, self.epoch, self.now))

@@ -19,7 +19,6 @@ class ConsumerGroup(ModernGroup[ConsumerMetadata, TopicIdPartition, Role, SoftSt
 
     Attributes:
         metadata_hash: fingerprint of the subscribed topics at the latest bump of the group epoch.
-        assigned_at: when the target was made, in ms since 1970; 0 if it isn't known.
         regexes: resolved regular expressions.
         subscriptions: what members subscribe to.
         has_topics_record: whether the log has a record of type 4, which brokers before Kafka 4.1 wrote.
@@ -29,7 +28,6 @@ class ConsumerGroup(ModernGroup[ConsumerMetadata, TopicIdPartition, Role, SoftSt
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id, _UNKNOWN, SoftState())
         self.metadata_hash = 0
-        self.assigned_at = 0
         self.regexes: dict[str, ResolvedRegex] = {}
         self.subscriptions = Subscriptions()
         self.has_topics_record = False

@@ -185,7 +185,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, Draft, ConsumerGroupHeartbeatRe
         return ConsumerGroup(group_id)
 
     def _draft(self, group: ConsumerGroup) -> Draft:
-        return Draft(group, self._settings(group.group_id), self._wheel.now)
+        return Draft(group, self._settings(group.group_id), self._now(group))
 
     def _replay(self, group: ConsumerGroup, key: Any, value: Data | None) -> bool:
         return replay(group, key, value)

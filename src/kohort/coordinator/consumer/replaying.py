@@ -52,8 +52,7 @@ def replay(group: ConsumerGroup, key: Data, value: Data | None) -> bool:
         case ConsumerGroupTargetAssignmentMemberKey(), None:
             group.drop_target(key.member_id)
         case ConsumerGroupTargetAssignmentMetadataKey(), ConsumerGroupTargetAssignmentMetadataValue():
-            group.assigned_at = value.assignment_timestamp
-            group.put_assignment_epoch(value.assignment_epoch)
+            group.put_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
         case ConsumerGroupMemberMetadataKey(), ConsumerGroupMemberMetadataValue():
             group.put_metadata(key.member_id, metadata_of(value))
         case ConsumerGroupMemberMetadataKey(), None:

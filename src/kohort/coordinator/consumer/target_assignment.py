@@ -36,8 +36,7 @@ def update_target(draft: Draft, cluster: Cluster) -> None:
     """
     if draft.assignment_epoch >= draft.epoch or draft.is_empty():
         return
-    since = draft.now - draft.assigned_at
-    if draft.assigned_at and 0 <= since < draft.settings.assignment_interval_ms:
+    if draft.has_target_of_late(draft.settings.assignment_interval_ms):
         return
     by_subscription: dict[tuple[tuple[str, ...], str | None], frozenset[UUID]] = {}
     members = {}

@@ -30,7 +30,8 @@ class MemberRecords(Protocol):
     """Makes the records of members and of the target; a kind of groups has a module with these functions.
 
     `member_record(group_id, member_id, metadata)`, `current_assignment_record(group_id, member_id, current)`,
-    `target_record(group_id, member_id, items)` and `assignment_epoch_record(group_id, epoch)` each make one record.
+    `target_record(group_id, member_id, items)` and `assignment_epoch_record(group_id, epoch, assigned_at)` each make
+    one record.
     """
 
     @property
@@ -43,7 +44,7 @@ class MemberRecords(Protocol):
     def target_record(self) -> Callable[[str, str, Any], Record]: ...
 
     @property
-    def assignment_epoch_record(self) -> Callable[[str, int], Record]: ...
+    def assignment_epoch_record(self) -> Callable[[str, int, int], Record]: ...
 
     @property
     def member_tombstones(self) -> Callable[[str, str], list[Record]]:
@@ -62,7 +63,8 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
 
     Attributes:
         records: the records of the changes, in order.
-        epoch, assignment_epoch: the group's, changed.
+        now: in ms since 1970.
+        epoch, assignment_epoch, assigned_at: the group's, changed.
         soft: the group's soft state, changed.
         revision: the group's, without the changes.
         answers: answers to earlier requests, which the changes decide.
@@ -70,13 +72,15 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
             it stays of this kind.
     """
 
-    def __init__(self, group: ModernGroup[M, I, R, S], member_records: MemberRecords, unknown: M) -> None:
+    def __init__(self, group: ModernGroup[M, I, R, S], member_records: MemberRecords, unknown: M, now: int) -> None:
         self._modern: Final = group
         self._member_records: Final = member_records
         self._unknown: Final = unknown
+        self.now = now
         self.records: list[Record] = []
         self.epoch = group.epoch
         self.assignment_epoch = group.assignment_epoch
+        self.assigned_at = group.assigned_at
         self.soft = group.soft
         self.revision = group.revision
         self.answers: list[Answer] = []
@@ -134,6 +138,13 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
             return self._targets[member_id]
         return self._modern.target.get(member_id, _NOTHING)
 
+    def has_target_of_late(self, interval_ms: int) -> bool:
+        """Whether the target was made less than an interval ago, so that the next has to wait (KIP-1263).
+
+        A clock that was set back by more than that holds nothing up.
+        """
+        return self.assigned_at != 0 and abs(self.now - self.assigned_at) < interval_ms
+
     def is_moving(self) -> bool:
         """Whether a member hasn't reached the target of the group's epoch; static members that are away don't count.
 
@@ -179,18 +190,23 @@ class ModernDraft(ABC, Generic[M, I, R, S]):
         self.records.append(self._member_records.target_record(self.group_id, member_id, items))
 
     def put_targets(self, targets: Mapping[str, Mapping[I, R]]) -> None:
-        """Sets the target of all members, for the group's epoch; members without an entry get nothing."""
+        """Sets the target of all members, for the group's epoch; members without an entry get nothing.
+
+        A target without entries, as of a group that isn't ready, is none that another has to wait after.
+        """
         for member_id in self.members():
             items = targets.get(member_id, _NOTHING)
             known = self._targets.get(member_id, self._modern.target.get(member_id))
             if known != items:
                 self.put_target(member_id, items)
+        if targets:
+            self.assigned_at = self.now
         self.put_assignment_epoch()
 
     def put_assignment_epoch(self) -> None:
         """Sets the assignment epoch to the group's epoch."""
         self.assignment_epoch = self.epoch
-        self.records.append(self._member_records.assignment_epoch_record(self.group_id, self.epoch))
+        self.records.append(self._member_records.assignment_epoch_record(self.group_id, self.epoch, self.assigned_at))
 
     def bump(self, why: str) -> None:
         self.epoch += 1

@@ -44,6 +44,7 @@ class ModernGroup(ABC, Generic[M, I, R, S]):
 
     Attributes:
         assignment_epoch: the group epoch that the target was made for.
+        assigned_at: when the target was made, in ms since 1970; 0 if it isn't known.
         members: by member id, in the order they came.
         static_ids: member ids of static members, by instance id.
         target: the target assignment, by member id.
@@ -58,6 +59,7 @@ class ModernGroup(ABC, Generic[M, I, R, S]):
         self.group_id: Final = group_id
         self.epoch = FIRST_EPOCH
         self.assignment_epoch = FIRST_EPOCH
+        self.assigned_at = 0
         self.members: dict[str, Member[M, I, R]] = {}
         self.static_ids: dict[str, str] = {}
         self.target: dict[str, Mapping[I, R]] = {}
@@ -99,8 +101,8 @@ class ModernGroup(ABC, Generic[M, I, R, S]):
     def put_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
-    def put_assignment_epoch(self, epoch: int) -> None:
-        self.assignment_epoch = epoch
+    def put_assignment_epoch(self, epoch: int, assigned_at: int = 0) -> None:
+        self.assignment_epoch, self.assigned_at = epoch, assigned_at
         self._moving = None
 
     def put_metadata(self, member_id: str, metadata: M) -> None:

@@ -219,6 +219,10 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
 
     # Steps ------------------------------------------------------------------------------------------------------
 
+    def _now(self, group: G) -> int:
+        """About the time, in ms since 1970, for what isn't a request: a wheel in which no timer is due stands still."""
+        return max(self._wheel.now, group.assigned_at)
+
     def _timed_draft(self, group: G) -> D:
         """Returns the draft for changes by a timer; timers that run in the same turn share one step."""
         draft = self._timed.get(group.group_id)

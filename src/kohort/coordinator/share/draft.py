@@ -16,26 +16,18 @@ class Draft(ModernDraft[ShareMetadata, TopicIdPartition, Role, SoftState]):
     """A group with changes that aren't made yet.
 
     Attributes:
-        now: in ms since 1970.
-        metadata_hash, assigned_at, states: the group's, changed.
+        metadata_hash, states: the group's, changed.
     """
 
     def __init__(self, group: ShareGroup, settings: ShareSettings, now: int) -> None:
-        super().__init__(group, records, ShareMetadata())
+        super().__init__(group, records, ShareMetadata(), now)
         self.group = group
         self.settings = settings
-        self.now = now
-        self.assigned_at = group.assigned_at
         self.metadata_hash = group.metadata_hash
         self.states = group.states
 
     def group_record(self) -> Record:
         return records.group_record(self.group_id, self.epoch, self.metadata_hash)
-
-    def put_assignment_epoch(self) -> None:
-        self.assignment_epoch = self.epoch
-        self.assigned_at = self.now
-        self.records.append(records.assignment_epoch_record(self.group_id, self.epoch, self.now))
 
     def put_states(self, states: StatePartitions) -> None:
         self.states = states

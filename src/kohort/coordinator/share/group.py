@@ -29,14 +29,12 @@ class ShareGroup(ModernGroup[ShareMetadata, TopicIdPartition, Role, SoftState]):
 
     Attributes:
         metadata_hash: fingerprint of the subscribed topics at the latest bump of the group epoch.
-        assigned_at: when the target was made, in ms since 1970; 0 if it isn't known.
         states: which partitions have a state at the share coordinator.
     """
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id, ShareMetadata(), SoftState())
         self.metadata_hash = 0
-        self.assigned_at = 0
         self.states = StatePartitions()
 
     def __repr__(self) -> str:

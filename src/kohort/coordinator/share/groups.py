@@ -170,7 +170,7 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
         return ShareGroup(group_id)
 
     def _draft(self, group: ShareGroup) -> Draft:
-        return Draft(group, self.environment.settings_of(group.group_id), self._wheel.now)
+        return Draft(group, self.environment.settings_of(group.group_id), self._now(group))
 
     def _replay(self, group: ShareGroup, key: Any, value: Data | None) -> bool:
         return replay(group, key, value)

@@ -51,8 +51,7 @@ def replay(group: ShareGroup, key: Data, value: Data | None) -> bool:
         case ShareGroupTargetAssignmentMemberKey(), None:
             group.drop_target(key.member_id)
         case ShareGroupTargetAssignmentMetadataKey(), ShareGroupTargetAssignmentMetadataValue():
-            group.assigned_at = value.assignment_timestamp
-            group.put_assignment_epoch(value.assignment_epoch)
+            group.put_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
         case ShareGroupMemberMetadataKey(), ShareGroupMemberMetadataValue():
             group.put_metadata(key.member_id, metadata_of(value))
         case ShareGroupMemberMetadataKey(), None:

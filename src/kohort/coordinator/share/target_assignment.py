@@ -24,8 +24,7 @@ def update_target(draft: Draft, names: frozenset[str], cluster: Cluster) -> None
     """
     if draft.assignment_epoch >= draft.epoch:
         return
-    since = draft.now - draft.assigned_at
-    if draft.assigned_at and 0 <= since < draft.settings.assignment_interval_ms:
+    if draft.has_target_of_late(draft.settings.assignment_interval_ms):
         empty = not any(draft.target(member_id) for member_id in draft.members())
         if not (empty and assignment_pending(draft, names, cluster)):
             return

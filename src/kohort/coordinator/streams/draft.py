@@ -22,14 +22,19 @@ class Draft(ModernDraft[StreamsMetadata, TaskId, Role, SoftState]):
         topology, metadata_hash, validated_topology_epoch, configs: the group's, changed.
     """
 
-    def __init__(self, group: StreamsGroup, settings: StreamsSettings) -> None:
-        super().__init__(group, records, StreamsMetadata())
+    def __init__(self, group: StreamsGroup, settings: StreamsSettings, now: int) -> None:
+        super().__init__(group, records, StreamsMetadata(), now)
         self.group = group
         self.settings = settings
         self.topology = group.topology
         self.metadata_hash = group.metadata_hash
         self.validated_topology_epoch = group.validated_topology_epoch
         self.configs = group.configs
+
+    @property
+    def waits_for_interval(self) -> bool:
+        """Whether the next target has to wait, since the latest was made a short while ago."""
+        return self.has_target_of_late(self.settings.assignment_interval_ms)
 
     def group_record(self) -> Record:
         return records.group_record(

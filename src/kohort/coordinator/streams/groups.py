@@ -71,9 +71,11 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
     def _join_or_stay(
         self, draft: Draft, request: StreamsGroupHeartbeatRequest, client: Client, now: int
     ) -> HeartbeatResult:
+        draft.now = now
         return self._heartbeats.heartbeat(draft, request, client, now)
 
     def _leave(self, draft: Draft, request: StreamsGroupHeartbeatRequest, now: int) -> HeartbeatResult:
+        draft.now = now
         return self._heartbeats.leave(draft, request, now)
 
     def _remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:
@@ -83,18 +85,23 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         return HeartbeatResult.refused(error)
 
     def _may_cache(self, draft: Draft, result: HeartbeatResult) -> bool:
-        """While topics are missing, heartbeats ask for them; a map of endpoints that is stale changes with time."""
-        return not result.missing_topics and not draft.soft.endpoints_stale
+        """While topics are missing, heartbeats ask for them; a map of endpoints that is stale changes with time.
+
+        A target that waits for the assignment interval is made by a heartbeat if the timer's clock was set back.
+        """
+        waits = draft.assignment_epoch != draft.epoch and draft.waits_for_interval
+        return not result.missing_topics and not draft.soft.endpoints_stale and not waits
 
     # What happens elsewhere, and timeouts -----------------------------------------------------------------------
 
-    def placed(self, job: PlacementJob, placement: Placement | None) -> Step:
+    def placed(self, job: PlacementJob, placement: Placement | None, now: int) -> Step:
         """A placement that wasn't done at once is done; None if it failed."""
         group = self._groups.get(job.group_id)
         if group is None or group.soft.job is not job:
             return Step()
         self._happened(group, lambda soft: replace(soft, job=None))
         draft = self._draft(group)
+        draft.now = now
         self._target.placed(draft, job, placement)
         return self._step(draft)
 
@@ -210,7 +217,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         return StreamsGroup(group_id)
 
     def _draft(self, group: StreamsGroup) -> Draft:
-        return Draft(group, self._environment.settings_of(group.group_id))
+        return Draft(group, self._environment.settings_of(group.group_id), self._now(group))
 
     def _replay(self, group: StreamsGroup, key: Any, value: Data | None) -> bool:
         return replay(group, key, value)

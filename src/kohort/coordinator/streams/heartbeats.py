@@ -246,7 +246,10 @@ def _reconcile(draft: Draft, heartbeat: _Heartbeat) -> CurrentAssignment[TaskId,
     group, member_id, before = draft.group, heartbeat.member_id, heartbeat.sender.current
     process = heartbeat.metadata.process_id or member_id
     selves = {member_id, heartbeat.sender.replaces}
-    outdated = draft.assignment_epoch != draft.epoch
+    soft = draft.soft
+    outdated = draft.assignment_epoch != draft.epoch and not (
+        draft.waits_for_interval and soft.placed_for is not None and soft.placed_for == soft.configured
+    )
 
     def free(task: TaskId, role: Role) -> bool:
         if outdated:

@@ -86,11 +86,13 @@ def metadata_of(value: member.StreamsGroupMemberMetadataValue) -> StreamsMetadat
     )
 
 
-def assignment_epoch_record(group_id: str, epoch: int) -> Record:
-    """Type 20: the epoch of the target."""
+def assignment_epoch_record(group_id: str, epoch: int, assigned_at: int = 0) -> Record:
+    """Type 20: the epoch of the target, and when it was made, in ms since 1970."""
     return Record(
         target_epoch.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id),
-        target_epoch.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch),
+        target_epoch.StreamsGroupTargetAssignmentMetadataValue(
+            assignment_epoch=epoch, assignment_timestamp=assigned_at
+        ),
     )
 
 

@@ -48,7 +48,7 @@ def replay(group: StreamsGroup, key: Data, value: Data | None) -> bool:
         case StreamsGroupTargetAssignmentMemberKey(), None:
             group.drop_target(key.member_id)
         case StreamsGroupTargetAssignmentMetadataKey(), StreamsGroupTargetAssignmentMetadataValue():
-            group.put_assignment_epoch(value.assignment_epoch)
+            group.put_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
         case StreamsGroupMemberMetadataKey(), StreamsGroupMemberMetadataValue():
             group.put_metadata(key.member_id, metadata_of(value))
         case StreamsGroupMemberMetadataKey(), None:

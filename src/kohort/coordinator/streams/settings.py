@@ -16,6 +16,7 @@ class StreamsSettings:
         num_warmup_replicas: warm-up copies in the whole group at a time; 0 moves stateful tasks without warming up.
         acceptable_recovery_lag: records that a warm-up may lag behind and still take over.
         task_offset_interval_ms: how often members are to report their task offsets.
+        assignment_interval_ms: least time between two targets; 0 for none.
         initial_rebalance_delay_ms: how long an empty group waits for more members before it assigns tasks.
         max_size: most members of the group.
         assignor_name: the assignor that places its tasks.
@@ -28,6 +29,7 @@ class StreamsSettings:
     num_warmup_replicas: int = 2
     acceptable_recovery_lag: int = 10_000
     task_offset_interval_ms: int = 60_000
+    assignment_interval_ms: int = 1_000
     initial_rebalance_delay_ms: int = 3_000
     max_size: int = 2**31 - 1
     assignor_name: str = "optimal"

@@ -24,6 +24,7 @@ class SoftState:
         refined: the refined target at `refined_epoch`: tasks that warm up elsewhere stay where they are.
         refinement_stale: something has changed that may let a task move on.
         job: the placement job under way.
+        placed_for: what the target was made for; None if it isn't known.
         delayed: whether a new group waits for more members to join before its tasks are placed.
         described: how the nodes of the topology are connected; None until a member has described it.
         shutdown_by: the member that asked the whole application to shut down.
@@ -42,6 +43,7 @@ class SoftState:
     refined_epoch: int = -1
     refinement_stale: bool = False
     job: PlacementJob | None = None
+    placed_for: ConfiguredTopology | None = None
     delayed: bool = False
     described: Described | None = None
     shutdown_by: str | None = None

@@ -38,7 +38,7 @@ def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[TaskId, Rol
             )
         )
     if draft.assignment_epoch != draft.epoch and not tasks:
-        why = "more members may join" if soft.delayed else "the tasks are being placed"
+        why = "more members may join" if soft.delayed else "tasks are placed soon"
         found.append(Status(status_code=StatusCode.ASSIGNMENT_DELAYED, status_detail=f"There are no tasks yet: {why}."))
     if version >= _KNOWS_MISSING_TAGS and (
         missing := [tag for tag in draft.settings.rack_aware_assignment_tags if tag not in metadata.tags]

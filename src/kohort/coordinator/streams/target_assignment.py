@@ -27,9 +27,10 @@ class TargetUpdater:
         self._placer = placer
 
     def update(self, draft: Draft) -> None:
-        """Brings the target up to the group's epoch, or starts a placement job for it.
+        """Brings the target up to the group's epoch, or starts a placement job for it, or has a timer do so.
 
-        There is one job at a time: the placement of one that is out of date is dropped, and the next job begins.
+        There is one job at a time: the placement of one that is out of date is dropped, and the next job begins. A
+        target that was made a short while ago has to last for the assignment interval.
         """
         if draft.assignment_epoch == draft.epoch or draft.soft.delayed or not draft.members():
             return
@@ -38,6 +39,8 @@ class TargetUpdater:
             return  # a change of topics couldn't be recorded; the next heartbeat detects it
         if not configured.ready:
             draft.put_targets({})
+        elif draft.waits_for_interval:
+            _place_at(draft, draft.assigned_at + draft.settings.assignment_interval_ms)
         elif draft.soft.job is None:
             job = self._job(draft)
             try:
@@ -65,6 +68,7 @@ class TargetUpdater:
     def set_target(self, draft: Draft, placement: Placement) -> None:
         log.info("tasks placed group=%s epoch=%d tasks=%d", draft.group.group_id, draft.epoch, len(placement.active))
         draft.put_targets(placement.by_member())
+        draft.soft = replace(draft.soft, placed_for=draft.soft.configured)
 
     def _fall_back(self, job: PlacementJob) -> Placement:
         log.warning("falling back to another assignor group=%s assignor=%s", job.group_id, _FALLBACK)
@@ -108,3 +112,9 @@ class TargetUpdater:
                 acceptable_lag=settings.acceptable_recovery_lag,
             ),
         )
+
+
+def _place_at(draft: Draft, at: int) -> None:
+    """Has a timer place the tasks, at the latest then."""
+    if draft.soft.placement_at is None or draft.soft.placement_at > at:
+        draft.soft = replace(draft.soft, placement_at=at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.protocol.message import Data
-from kohort.protocol.schema import int32, string
+from kohort.protocol.schema import int32, int64, string
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Data, key=20, versions="0"):
@@ -16,3 +16,6 @@ class StreamsGroupTargetAssignmentMetadataValue(Data, key=20, versions="0", flex
     """Value: the epoch of a streams group's target assignment."""
 
     assignment_epoch: int = int32("Group epoch that the target assignment was computed for.")
+    assignment_timestamp: int = int64(
+        "When it was computed, in ms since 1970; 0 = not known, as before Kafka 4.3.", tag=0, ignorable=True
+    )
