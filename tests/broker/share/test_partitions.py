@@ -211,6 +211,29 @@ def test_locks_expire_though_that_cannot_be_persisted(broker: Broker, topic: Top
     assert acquired(other[0]) == [(0, 9, 2)]
 
 
+def test_a_clock_that_is_set_back_does_not_keep_timers_running(
+    broker: Broker, topic: Topic, persister: SlowPersister, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_records(broker, topic, persister)
+    hosted = only(broker)
+    now = broker.shares._clock()
+    monkeypatch.setattr(hosted, "_clock", lambda: now - 3_600_000)
+    runs: list[int] = []
+    expire = hosted._expire
+
+    def once() -> None:
+        assert not runs
+        runs.append(1)
+        expire()
+
+    monkeypatch.setattr(hosted, "_expire", once)
+    hosted._timer = broker.wheel.add(now + 31_000, hosted._expire)
+    broker.wheel.advance(now + 31_000)
+    assert len(persister.writes) == 1
+    assert hosted.machine is not None
+    assert not hosted.machine.holds(MEMBER)
+
+
 # Logs and groups
 
 
