@@ -234,6 +234,21 @@ def test_a_clock_that_is_set_back_does_not_keep_timers_running(
     assert not hosted.machine.holds(MEMBER)
 
 
+@pytest.mark.parametrize("request_of", [share_fetch, share_acknowledge])
+def test_the_end_of_a_session_leaves_a_later_one_of_the_member_alone(
+    broker: Broker, topic: Topic, persister: SlowPersister, request_of: Any
+) -> None:
+    with_records(broker, topic, persister)
+    acks = {"acks": [(0, 4, 1)]} if request_of is share_fetch else {}
+    args = [] if acks else [(0, 4, 1)]
+    ended = answers(broker, request_of(topic, -1, *args, **acks))
+    assert acquired(answers(broker, share_fetch(topic))[0]) == []  # opened over another connection
+    persister.writes[0][1](Outcome())
+    assert errors(ended[0]) == [(0, 0)]
+    assert len(broker.shares.sessions) == 1
+    assert errors(answers(broker, share_fetch(topic, 1))[0]) == []
+
+
 # Logs and groups
 
 
