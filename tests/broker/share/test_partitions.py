@@ -249,6 +249,24 @@ def test_the_end_of_a_session_leaves_a_later_one_of_the_member_alone(
     assert errors(answers(broker, share_fetch(topic, 1))[0]) == []
 
 
+@pytest.mark.parametrize("how", ["fenced by its group", "opened again"])
+def test_a_fetch_gets_no_records_once_its_session_is_over(broker: Broker, topic: Topic, how: str) -> None:
+    """It waits before the others, and would take what its member has just lost, or what nobody receives."""
+    assert acquired(answers(broker, share_fetch(topic))[0]) == [(0, 9, 1)]
+    waits = answers(broker, share_fetch(topic, 1, max_wait_ms=1000))
+    other = answers(broker, share_fetch(topic, member="other", max_wait_ms=1000))
+    assert (waits, other) == ([], [])
+    if how == "opened again":
+        answers(broker, share_fetch(topic))
+        append_records(broker, "t", 0, 1)
+        broker.shares.fetches.check_and_complete(topic.partitions[0].log)
+        assert acquired(other[0]) == [(10, 10, 1)]
+    else:
+        broker.shares.release(GROUP, MEMBER)
+        assert acquired(other[0]) == [(0, 9, 2)]
+    assert acquired(waits[0]) == []
+
+
 # Logs and groups
 
 

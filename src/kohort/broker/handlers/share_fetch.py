@@ -139,6 +139,7 @@ class _Fetch:
                 batch_size=max(request.batch_size, 1),
                 mode=AcquireMode(request.share_acquire_mode),
             ),
+            wanted=lambda: broker.shares.sessions.is_open(self.session),
         )
         fetch.reply.then(lambda fetched: self._read([*failed, *fetched]))
         if request.max_wait_ms <= 0:
