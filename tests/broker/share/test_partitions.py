@@ -211,6 +211,62 @@ def test_locks_expire_though_that_cannot_be_persisted(broker: Broker, topic: Top
     assert acquired(other[0]) == [(0, 9, 2)]
 
 
+def test_a_clock_that_is_set_back_does_not_keep_timers_running(
+    broker: Broker, topic: Topic, persister: SlowPersister, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_records(broker, topic, persister)
+    hosted = only(broker)
+    now = broker.shares._clock()
+    monkeypatch.setattr(hosted, "_clock", lambda: now - 3_600_000)
+    runs: list[int] = []
+    expire = hosted._expire
+
+    def once() -> None:
+        assert not runs
+        runs.append(1)
+        expire()
+
+    monkeypatch.setattr(hosted, "_expire", once)
+    hosted._timer = broker.wheel.add(now + 31_000, hosted._expire)
+    broker.wheel.advance(now + 31_000)
+    assert len(persister.writes) == 1
+    assert hosted.machine is not None
+    assert not hosted.machine.holds(MEMBER)
+
+
+@pytest.mark.parametrize("request_of", [share_fetch, share_acknowledge])
+def test_the_end_of_a_session_leaves_a_later_one_of_the_member_alone(
+    broker: Broker, topic: Topic, persister: SlowPersister, request_of: Any
+) -> None:
+    with_records(broker, topic, persister)
+    acks = {"acks": [(0, 4, 1)]} if request_of is share_fetch else {}
+    args = [] if acks else [(0, 4, 1)]
+    ended = answers(broker, request_of(topic, -1, *args, **acks))
+    assert acquired(answers(broker, share_fetch(topic))[0]) == []  # opened over another connection
+    persister.writes[0][1](Outcome())
+    assert errors(ended[0]) == [(0, 0)]
+    assert len(broker.shares.sessions) == 1
+    assert errors(answers(broker, share_fetch(topic, 1))[0]) == []
+
+
+@pytest.mark.parametrize("how", ["fenced by its group", "opened again"])
+def test_a_fetch_gets_no_records_once_its_session_is_over(broker: Broker, topic: Topic, how: str) -> None:
+    """It waits before the others, and would take what its member has just lost, or what nobody receives."""
+    assert acquired(answers(broker, share_fetch(topic))[0]) == [(0, 9, 1)]
+    waits = answers(broker, share_fetch(topic, 1, max_wait_ms=1000))
+    other = answers(broker, share_fetch(topic, member="other", max_wait_ms=1000))
+    assert (waits, other) == ([], [])
+    if how == "opened again":
+        answers(broker, share_fetch(topic))
+        append_records(broker, "t", 0, 1)
+        broker.shares.fetches.check_and_complete(topic.partitions[0].log)
+        assert acquired(other[0]) == [(10, 10, 1)]
+    else:
+        broker.shares.release(GROUP, MEMBER)
+        assert acquired(other[0]) == [(0, 9, 2)]
+    assert acquired(waits[0]) == []
+
+
 # Logs and groups
 
 

@@ -106,6 +106,18 @@ def test_what_was_aborted_is_found_between_what_was_not(tmp_path: Path) -> None:
     assert read_batches(log, 5, 1 << 20, committed=True, min_one=True, max_records=100).aborted == []
 
 
+def test_what_was_aborted_is_found_in_each_segment_that_is_read(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0", segment_bytes=150)
+    append(log, 1)  # 0
+    for _ in range(3):
+        append(log, 1, producer=1)  # 1, 3, 5: aborted
+        end(log, 1, commit=False)  # 2, 4, 6
+    append(log, 1)  # 7
+    fetched = read_batches(log, 0, 1 << 20, committed=True, min_one=True, max_records=100)
+    assert fetched.ranges == [(offset, offset) for offset in range(8)]
+    assert fetched.aborted == [(1, 1), (3, 3), (5, 5)]
+
+
 def test_where_a_group_begins(tmp_path: Path) -> None:
     log = open_log(tmp_path / "t-0")
     for minutes in range(5):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.share_state import StateBatch, combine
+from kohort.coordinator.share_state import StateBatch, batches, combine
+from kohort.coordinator.share_state.batches import overlay
 
 BATCH = st.builds(
     lambda first, length, state, count: StateBatch(first, first + length, state, count),
@@ -47,6 +49,27 @@ def test_batches_are_few_in_order_and_do_not_overlap(
         assert batch.last_offset < following.first_offset
         assert batch.last_offset + 1 < following.first_offset or batch[2:] != following[2:]
     assert combine(combined, (), start) == combined
+
+
+@given(BATCHES, BATCHES, st.integers(-1, 40))
+def test_an_overlay_is_the_same(current: list[StateBatch], newer: list[StateBatch], start: int) -> None:
+    before = combine(current, ())
+
+    assert overlay(before, newer, start) == combine(before, newer, start)
+
+
+def test_one_record_does_not_cost_a_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    current = tuple(StateBatch(offset, offset, 2, 1) for offset in range(0, 2000, 2))
+    looked_at: list[int] = []
+
+    def counting(near: Sequence[StateBatch], newer: Sequence[StateBatch], start: int = -1) -> tuple[StateBatch, ...]:
+        looked_at.append(len(near))
+        return combine(near, newer, start)
+
+    monkeypatch.setattr(batches, "combine", counting)
+
+    assert len(overlay(current, [StateBatch(901, 901, 2, 1)], 100)) == 949
+    assert looked_at == [2]
 
 
 @pytest.mark.parametrize(

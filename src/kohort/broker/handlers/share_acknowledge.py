@@ -30,15 +30,15 @@ def handle(
         if request.share_session_epoch == INITIAL:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         if request.share_session_epoch == FINAL:
-            shares.sessions.get(group_id, member_id)
+            session = shares.sessions.get(group_id, member_id)
         else:
-            shares.sessions.advance(group_id, member_id, request.share_session_epoch)
+            session = shares.sessions.advance(group_id, member_id, request.share_session_epoch)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code)
 
     def answer(outcomes: Outcomes) -> ShareAcknowledgeResponse:
         if request.share_session_epoch == FINAL:
-            shares.release(group_id, member_id)
+            shares.close(session)
         return _response(outcomes, context, lock_timeout_ms(context, group_id))
 
     acknowledged = acknowledge(

@@ -139,6 +139,7 @@ class _Fetch:
                 batch_size=max(request.batch_size, 1),
                 mode=AcquireMode(request.share_acquire_mode),
             ),
+            wanted=lambda: broker.shares.sessions.is_open(self.session),
         )
         fetch.reply.then(lambda fetched: self._read([*failed, *fetched]))
         if request.max_wait_ms <= 0:
@@ -161,7 +162,7 @@ class _Fetch:
         shares = self.context.broker.shares
         if self.request.share_session_epoch == FINAL:
             response = self._response(self._fetched, self._outcomes)
-            shares.release(self.group_id, self.member_id)
+            shares.close(self.session)
         elif self.session.epoch != self.epoch:  # another request of the session came in between
             response = ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         else:

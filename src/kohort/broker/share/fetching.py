@@ -6,7 +6,7 @@ loaded); whatever comes first, its deadline included, lets it read. What it read
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,21 +64,28 @@ class ShareFetch(DelayedOperation):
     Args:
         deadline: ms since 1970.
         partitions: in the order in which they are read.
+        wanted: whether the member still has the session that it fetches in; else it isn't given records.
 
     Attributes:
         reply: what it returns of the partitions that have an error, or that records could have come of.
     """
 
-    __slots__ = ("_abandoned", "_counted", "_limits", "_member_id", "_partitions", "reply")
+    __slots__ = ("_abandoned", "_counted", "_limits", "_member_id", "_partitions", "_wanted", "reply")
 
     def __init__(
-        self, deadline: int, member_id: str, partitions: Sequence[HostedSharePartition], limits: ShareFetchLimits
+        self,
+        deadline: int,
+        member_id: str,
+        partitions: Sequence[HostedSharePartition],
+        limits: ShareFetchLimits,
+        wanted: Callable[[], bool],
     ) -> None:
         super().__init__(deadline)
         self.reply: Reply[list[FetchedPartition]] = Reply()
         self._member_id = member_id
         self._partitions = partitions
         self._limits = limits
+        self._wanted = wanted
         self._abandoned = False
         self._counted: dict[HostedSharePartition, _Counted] = {}
 
@@ -97,6 +104,8 @@ class ShareFetch(DelayedOperation):
 
         Who asks for no bytes is answered at once, unless no partition can give out more records.
         """
+        if not self._wanted():
+            return self.force_complete()
         missing = self._limits.min_bytes
         wants_some = missing > 0
         found = failed = 0
@@ -138,7 +147,7 @@ class ShareFetch(DelayedOperation):
         return counted.size
 
     def on_complete(self) -> None:
-        self.reply([] if self._abandoned else self._read())
+        self.reply([] if self._abandoned or not self._wanted() else self._read())
 
     def _read(self) -> list[FetchedPartition]:
         fetched: list[FetchedPartition] = []

@@ -140,6 +140,10 @@ class HostedSharePartition:
     def settings(self) -> ShareGroupSettings:
         return self._settings()
 
+    def _now(self) -> int:
+        """Never before the timers' time: where the clock is set back, they would run again and again."""
+        return max(self._clock(), self._wheel.now)
+
     def __str__(self) -> str:
         return f"{self.group_id}:{self.partition}"
 
@@ -156,7 +160,7 @@ class HostedSharePartition:
         if self.status is not Status.LOADING:
             return
         if read.error_code in _NOT_READY:
-            self._timer = self._wheel.add(self._clock() + RETRY_MS, self.load)
+            self._timer = self._wheel.add(self._now() + RETRY_MS, self.load)
             return
         try:
             if read.error_code:
@@ -186,7 +190,7 @@ class HostedSharePartition:
             ),
         )
         unknown = persisted.start_offset < 0
-        begin = start_offset(self.partition.log, self.settings.auto_offset_reset, self._clock()) if unknown else -1
+        begin = start_offset(self.partition.log, self.settings.auto_offset_reset, self._now()) if unknown else -1
         return SharePartition(self.settings.partition, persisted, begin)
 
     # Members' records
@@ -223,7 +227,7 @@ class HostedSharePartition:
             batches.ranges,
             fetch_offset=offset,
             max_records=max_records,
-            now=self._clock(),
+            now=self._now(),
             batch_size=batch_size,
             mode=mode,
             aborted=batches.aborted,
@@ -244,7 +248,7 @@ class HostedSharePartition:
             return
         machine.settings = self.settings.partition
         try:
-            change = machine.acknowledge(member_id, batches, self._clock())
+            change = machine.acknowledge(member_id, batches, self._now())
         except KafkaError as error:
             done(error.code)
         else:
@@ -350,7 +354,7 @@ class HostedSharePartition:
     def _expire(self) -> None:
         self._timer = None
         if self.machine is not None and self.status is Status.ACTIVE:
-            self._write(self.machine.expire_locks(self._clock()))
+            self._write(self.machine.expire_locks(self._now()))
             self._changed(self)  # the records are available at once, though their state is perhaps still to be written
 
     def _end(self, status: Status, error: ErrorCode) -> None:

@@ -95,6 +95,11 @@ class SharePartitions:
         if session is not None:
             self._release(session)
 
+    def close(self, session: ShareSession) -> None:
+        """Ends a session as `release` does, unless the member has opened another meanwhile."""
+        if self.sessions.is_open(session):
+            self.release(session.group_id, session.member_id)
+
     def disconnected(self, connection: Hashable) -> None:
         """Ends the sessions that a connection opened."""
         for session in self.sessions.disconnected(connection):

@@ -83,7 +83,7 @@ def read_batches(
         at = headers[-1].next_offset
     aborted: list[tuple[int, int]] = []
     if committed and headers:
-        transactions = log.aborted_transactions(headers[0].base_offset, up_to, size=headers[-1].end)
+        transactions = log.aborted_transactions(headers[0].base_offset, headers[-1].next_offset)
         aborted = aborted_batches(headers, transactions)
     return FetchedBatches(pieces[0] if len(pieces) == 1 else b"".join(pieces), headers, aborted)
 

@@ -116,6 +116,10 @@ class ShareSessions:
             raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
         return session
 
+    def is_open(self, session: ShareSession) -> bool:
+        """Whether a session has neither ended nor been replaced."""
+        return self._sessions.get((session.group_id, session.member_id)) is session
+
     def advance(
         self,
         group_id: str,

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+_FIRST: Final = attrgetter("first_offset")
+_LAST: Final = attrgetter("last_offset")
 
 
 class StateBatch(NamedTuple):
@@ -57,6 +62,24 @@ def combine(
         _append(combined, StateBatch(offset, last, -state, -count))
         offset = last + 1
     return tuple(combined)
+
+
+def overlay(
+    current: tuple[StateBatch, ...], newer: Sequence[StateBatch], start_offset: int = -1
+) -> tuple[StateBatch, ...]:
+    """Combines newer batches with those of an earlier result, of which it looks at what is near the newer ones only.
+
+    So a record that is acknowledged by itself costs little, however many pieces there are: O(log n), and the copy.
+    """
+    begin = bisect_left(current, start_offset, key=_LAST)
+    near, after = begin, begin
+    if newer:
+        near = bisect_left(current, min(map(_FIRST, newer)) - 1, lo=begin, key=_LAST)
+        after = bisect_right(current, max(map(_LAST, newer)) + 1, lo=near, key=_FIRST)
+    combined = current[begin:near] + combine(current[near:after], newer, start_offset) + current[after:]
+    if combined and combined[0].first_offset < start_offset:
+        return (combined[0]._replace(first_offset=start_offset), *combined[1:])
+    return combined
 
 
 def _append(combined: list[StateBatch], batch: StateBatch) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from kohort.coordinator.share_state.batches import StateBatch, combine
+from kohort.coordinator.share_state.batches import StateBatch, combine, overlay
 from kohort.protocol.stored.share_snapshot import ShareSnapshotValue
 from kohort.protocol.stored.share_update import ShareUpdateValue
 
@@ -101,7 +101,7 @@ class ShareState:
             leader_epoch=self.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch,
             start_offset=start_offset,
             delivery_complete_count=update.delivery_complete_count,
-            batches=combine(self.batches, (_batch(each) for each in update.state_batches), start_offset),
+            batches=overlay(self.batches, [_batch(each) for each in update.state_batches], start_offset),
             updates=self.updates + 1,
         )
 
@@ -113,7 +113,7 @@ class ShareState:
             leader_epoch=value.leader_epoch,
             start_offset=value.start_offset,
             delivery_complete_count=value.delivery_complete_count,
-            batches=tuple(_batch(each) for each in value.state_batches),
+            batches=combine((), (_batch(each) for each in value.state_batches)),
             create_timestamp=value.create_timestamp,
             write_timestamp=value.write_timestamp,
         )
