@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from kohort.broker.reply import Reply
 from kohort.broker.session import Session
 from kohort.broker.share.hosted_partition import HostedSharePartition, Status
 from kohort.broker.topics import ConfigResource, Topic
+from kohort.coordinator.purgatory import DelayedOperation
 from kohort.coordinator.share_partition import DeadLetter
 from kohort.coordinator.share_state import Outcome, ReadOutcome, StateBatch
 from kohort.log.log import Log
@@ -449,3 +451,58 @@ def test_a_group_without_sessions_keeps_its_partitions_until_all_is_written(
     assert list(broker.shares) == [hosted]  # it is fetched from again
     broker.shares.release(GROUP, "other")
     assert (list(broker.shares), hosted.status) == ([], Status.FENCED)
+
+
+class Looks(DelayedOperation):
+    """A fetch that waits until its partitions are fenced; it says what it does then."""
+
+    def __init__(self, waits_for: Sequence[HostedSharePartition], then: Callable[[], None]) -> None:
+        super().__init__(2**62)
+        self.waits_for = waits_for
+        self.then = then
+        self.looks = 0
+
+    def try_complete(self) -> bool:
+        self.looks += 1
+        return all(hosted.status is Status.FENCED for hosted in self.waits_for) and self.force_complete()
+
+    def on_complete(self) -> None:
+        self.then()
+
+    def on_expiration(self) -> None:
+        raise AssertionError
+
+
+def loading(broker: Broker, count: int) -> list[HostedSharePartition]:
+    topic = broker.topics.create("many", count)
+    return [broker.shares.load(GROUP, partition) for partition in topic.partitions]
+
+
+def test_a_fetch_looks_once_when_a_topic_with_many_partitions_goes(broker: Broker, persister: SlowPersister) -> None:
+    del persister
+    hosted = loading(broker, 50)
+    fetch = Looks(hosted, lambda: None)
+    assert not broker.shares.fetches.try_complete_else_watch(fetch, hosted)
+    before = fetch.looks
+
+    broker.topics.delete("many")
+
+    assert (fetch.completed, fetch.looks - before) == (True, 1)
+
+
+def test_fetches_that_are_completed_may_end_partitions_of_others_in_a_long_chain(
+    broker: Broker, persister: SlowPersister
+) -> None:
+    del persister
+    hosted = loading(broker, 300)
+
+    def ends(each: HostedSharePartition) -> Callable[[], None]:
+        return lambda: broker.shares.evict_partition(GROUP, each.key)
+
+    for this, following in pairwise(hosted):
+        assert not broker.shares.fetches.try_complete_else_watch(Looks([this], ends(following)), [this])
+
+    broker.shares.evict_partition(GROUP, hosted[0].key)
+
+    assert list(broker.shares) == []
+    assert broker.shares.fetches.delayed == 0

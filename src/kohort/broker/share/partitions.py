@@ -8,6 +8,7 @@ another epoch; the next fetch loads it again. What is in flight is bounded for e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 
 from kohort.broker.config import Settings
 from kohort.broker.metrics.sources import ShareInFlight
@@ -53,6 +54,8 @@ class SharePartitions:
         self._wheel = wheel
         self._clock = clock
         self._groups: dict[str, dict[PartitionKey, HostedSharePartition]] = {}
+        self._to_check: dict[HostedSharePartition, None] = {}  # those that have changed, in order
+        self._checks = False  # somebody looks at them, or will
 
     def __iter__(self) -> Iterator[HostedSharePartition]:
         for hosted in self._groups.values():
@@ -120,16 +123,18 @@ class SharePartitions:
 
     def evict(self, group_id: str, error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> None:
         """Ends the use of a group's share partitions: it is deleted, it has no members, or its offsets are altered."""
-        for hosted in self.of_group(group_id):
-            hosted.fence(error)
+        with self._together():
+            for hosted in self.of_group(group_id):
+                hosted.fence(error)
 
     def evict_topic(self, topic: Topic) -> None:
         """Ends the use of a deleted topic's share partitions."""
-        for group_id in list(self._groups):
-            for partition in topic.partitions:
-                hosted = self.get(group_id, (topic.id, partition.index))
-                if hosted is not None:
-                    hosted.fence(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        with self._together():
+            for group_id in list(self._groups):
+                for partition in topic.partitions:
+                    hosted = self.get(group_id, (topic.id, partition.index))
+                    if hosted is not None:
+                        hosted.fence(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def evict_partition(self, group_id: str, key: PartitionKey) -> None:
         """Ends the use of a share partition whose state was initialized anew, or deleted."""
@@ -194,4 +199,23 @@ class SharePartitions:
                 del group[hosted.key]
                 if not group:
                     del self._groups[hosted.group_id]
-        self.fetches.check_and_complete(hosted)
+        self._to_check[hosted] = None
+        if not self._checks:  # a fetch that is completed may change partitions itself
+            with self._together():
+                pass
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Has fetches look only when the block has changed all that it will: each looks at all its partitions."""
+        if self._checks:
+            yield
+            return
+        self._checks = True
+        try:
+            yield
+            while self._to_check:
+                hosted = next(iter(self._to_check))
+                del self._to_check[hosted]
+                self.fetches.check_and_complete(hosted)
+        finally:
+            self._checks = False
