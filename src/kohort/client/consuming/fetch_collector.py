@@ -18,8 +18,8 @@ from kohort.client.column_codec import columns_if_loaded, columns_loaded, load_c
 from kohort.client.consuming.completed_fetch import Piece
 from kohort.client.consuming.consumed_partitions import ConsumedPartition, ConsumedPartitions
 from kohort.client.consuming.decoding import WORTH_COLUMNS, DecodedPiece, Deserializer
-from kohort.client.consuming.read_loop import Reader, ReadLoop
-from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
+from kohort.client.consuming.read_loop import OneReader, Reader, ReadLoop
+from kohort.client.errors import ClosedError, NoOffsetError, RecordError
 from kohort.client.time_limit import time_limit
 from kohort.client.types import Record
 
@@ -116,7 +116,7 @@ class FetchCollector:
         self._bytes_given = 0  # up to `_MUCH`
         self._holds = 0
         self._waiting = False
-        self._reader: Reader | None = None
+        self._reader = OneReader()
         self._handouts = 0
         self._progress = 0, 0
         self._last_poll = asyncio.get_running_loop().time() * 1000
@@ -239,24 +239,12 @@ class FetchCollector:
     @contextmanager
     def _reading(self, reader: Reader) -> Iterator[None]:
         """Refuses other readers meanwhile."""
-        other = self._reader
-        if other is not None and other.task is not reader.task and other.active():
-            raise ClientError(
-                f"another task ({other.task.get_name()}) reads from this consumer; "
-                "let one task read and hand records on, or give each task a consumer of its own"
-            )
-        self._reader = reader
         try:
-            yield
-        except (Exception, asyncio.CancelledError):
-            if reader.loop is not None and (loop := reader.loop()) is not None:
-                loop.renew()
-            raise
+            with self._reader.reading(reader):
+                yield
         finally:
-            if self._reader is reader:
-                self._reader = None
-                if reader.loop is not None:
-                    self._free.set()  # a user who has left the loop isn't waited for
+            if reader.loop is not None and not self._reader.active():
+                self._free.set()  # a user who has left the loop isn't waited for
 
     async def _consume_and_yield(self) -> None:
         """The user asks for more: the records in hands are consumed. Lets the event loop run first."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
+
+from kohort.client.errors import ClientError
 
 T = TypeVar("T")
 
@@ -25,6 +28,41 @@ class Reader:
 
     def active(self) -> bool:
         return not self.task.done() and (self.loop is None or self.loop() is not None)
+
+
+class OneReader:
+    """Lets one task at a time read from a consumer."""
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+
+    def active(self) -> bool:
+        """Whether a task reads."""
+        return self._reader is not None and self._reader.active()
+
+    @contextmanager
+    def reading(self, reader: Reader) -> Iterator[None]:
+        """Refuses other readers meanwhile. A loop that an exception ends begins again with the next record.
+
+        Raises:
+            ClientError: another task is reading.
+        """
+        other = self._reader
+        if other is not None and other.task is not reader.task and other.active():
+            raise ClientError(
+                f"another task ({other.task.get_name()}) reads from this consumer; "
+                "let one task read and hand records on, or give each task a consumer of its own"
+            )
+        self._reader = reader
+        try:
+            yield
+        except (Exception, asyncio.CancelledError):
+            if reader.loop is not None and (loop := reader.loop()) is not None:
+                loop.renew()
+            raise
+        finally:
+            if self._reader is reader:
+                self._reader = None
 
 
 class ReadLoop(Generic[T]):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import length_hint
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kohort.client.column_codec import columns_if_loaded, columns_loaded
 from kohort.client.consuming.decoding import WORTH_COLUMNS, Deserializer
-from kohort.client.consuming.read_loop import Reader, ReadLoop
-from kohort.client.errors import ClientError, ClosedError, SharedRecordError
+from kohort.client.consuming.read_loop import OneReader, Reader, ReadLoop
+from kohort.client.errors import ClosedError, SharedRecordError
 from kohort.client.sharing.acknowledgements import GAP, AcknowledgeType, OffsetSpan
 from kohort.client.sharing.acquired import AcquiredPiece, AcquiredRange, DecodedRecords, without_first_batch
 from kohort.client.sharing.shared_partitions import Buffered, SharedPartition, SharedPartitions
@@ -91,7 +90,7 @@ class Delivery:
         self._wakeup = asyncio.Event()
         self._decoded: tuple[SharedPartition, DecodedRecords] | None = None
         self._current: _Slice | None = None
-        self._reader: Reader | None = None
+        self._reader = OneReader()
         self._progress = 0, 0
         self._handouts = 0
         self._polled_at = self._now()
@@ -111,7 +110,7 @@ class Delivery:
     @property
     def reading(self) -> bool:
         """Whether a user is in a loop, or waits for records."""
-        return self.waiting or (self._reader is not None and self._reader.active())
+        return self.waiting or self._reader.active()
 
     @property
     def unaccepted(self) -> bool:
@@ -185,7 +184,7 @@ class Delivery:
 
     async def poll(self, max_records: int, timeout_ms: float) -> list[ShareRecord]:
         """As of `ShareConsumer.poll`."""
-        with self._reading(Reader()):
+        with self._reader.reading(Reader()):
             self._ask_for_more()
             await asyncio.sleep(0)
             try:
@@ -202,7 +201,7 @@ class Delivery:
 
     async def poll_batch(self, max_records: int, timeout_ms: float) -> pa.RecordBatch | None:
         """As of `ShareConsumer.poll_batch`."""
-        with self._reading(Reader()):
+        with self._reader.reading(Reader()):
             self._ask_for_more()
             await asyncio.sleep(0)
             try:
@@ -217,7 +216,7 @@ class Delivery:
         return ReadLoop(start)
 
     async def _records(self, reader: Reader) -> AsyncGenerator[ShareRecord, None]:
-        with self._reading(reader):
+        with self._reader.reading(reader):
             while await self._next_slice(_SLICE):
                 assert self._current is not None
                 self._current.in_hands = 1
@@ -227,31 +226,11 @@ class Delivery:
                 await asyncio.sleep(0)
 
     async def _batches(self, reader: Reader, max_records: int) -> AsyncGenerator[pa.RecordBatch, None]:
-        with self._reading(reader):
+        with self._reader.reading(reader):
             while (batch := await self._next_batch(max_records)) is not None:
                 yield batch
                 self._ask_for_more()
                 await asyncio.sleep(0)
-
-    @contextmanager
-    def _reading(self, reader: Reader) -> Iterator[None]:
-        """Refuses other readers meanwhile."""
-        other = self._reader
-        if other is not None and other.task is not reader.task and other.active():
-            raise ClientError(
-                f"another task ({other.task.get_name()}) reads from this consumer; "
-                "let one task read and hand records on, or give each task a consumer of its own"
-            )
-        self._reader = reader
-        try:
-            yield
-        except (Exception, asyncio.CancelledError):
-            if reader.loop is not None and (loop := reader.loop()) is not None:
-                loop.renew()
-            raise
-        finally:
-            if self._reader is reader:
-                self._reader = None
 
     def _ask_for_more(self) -> None:
         if self._current is not None:
