@@ -182,3 +182,11 @@ def test_what_a_member_gives_up_for_one_that_matches_nothing_goes_to_others(driv
     driver.resolve()
     reconcile(driver, *members)
     assert [member.owned for member in members] == [[], ["orders-0", "orders-1"]]
+
+
+def test_one_that_matches_nothing_moves_nobody_who_had_nothing(driver: Driver) -> None:
+    reader = Reader(driver, "a", regex="nothing").join()
+    driver.resolve()
+    assert driver.kinds == ["16"]
+    driver.sleep(1_000)
+    assert (reader.send().epoch, reader.owned) == (1, [])

@@ -75,17 +75,20 @@ def begin(draft: Draft) -> RegexJob:
 
 
 def take_over(draft: Draft, job: RegexJob, topics: Mapping[str, tuple[str, ...]]) -> bool:
-    """Takes the topics of regular expressions; returns whether one has others than before.
-
-    One that is new counts even if it matches nothing: its members gave up the topics of another one for it.
-    """
+    """Takes the topics of regular expressions; returns whether one has others than before, or members gave any up."""
     changed = False
     for regex in job.regexes:
         if regex in draft.subscriptions.regexes and regex in topics:
             before = draft.regex(regex)
-            changed = changed or before is None or before.topics != topics[regex]
+            had = () if before is None else before.topics
+            changed = changed or had != topics[regex] or (before is None and _has_left(draft, regex))
             draft.put_regex(regex, ResolvedRegex(topics[regex], timestamp=draft.now))
     return changed
+
+
+def _has_left(draft: Draft, regex: str) -> bool:
+    """Whether a member with this regular expression has partitions yet, of what it subscribed to before."""
+    return any(metadata.regex == regex and draft.target(name) for name, (metadata, _) in draft.members().items())
 
 
 def drop_unused(draft: Draft, regex: str) -> None:
