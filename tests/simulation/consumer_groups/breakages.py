@@ -36,6 +36,8 @@ from tests.simulation.consumer_groups.scenario import simulate
 
 Breakage = Callable[[], Any]
 """A context in which consumer groups are broken."""
+WORLDS: Final = 40
+"""How many are tried before a breakage counts as not noticed."""
 
 _RECONCILE = heartbeats.reconcile
 
@@ -360,7 +362,7 @@ UNNOTICED: Final[tuple[Breakage, ...]] = (
     static_ones_start_over,
     lost_answers_not_repeated,
 )
-"""What no world has noticed yet: another rule stands behind each, or it takes rarer luck than twenty seeds have."""
+"""What no world has noticed yet: another rule stands behind each, or it takes rarer luck than `WORLDS` have."""
 
 
 def noticed(breakage: Breakage, seeds: int) -> tuple[int, str] | None:
@@ -378,7 +380,7 @@ def main() -> int:
     logging.getLogger("kohort").setLevel(logging.CRITICAL)
     found = 0
     for breakage in (*BREAKAGES, *UNNOTICED):
-        outcome = noticed(breakage, 20)
+        outcome = noticed(breakage, WORLDS)
         found += outcome is not None
         text = "not noticed" if outcome is None else f"seed {outcome[0]}: {outcome[1][:160]}"
         sys.stdout.write(f"{breakage.__name__:28} {text}\n")

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.simulation.consumer_groups import breakages
-from tests.simulation.consumer_groups.breakages import BREAKAGES, Breakage, noticed
+from tests.simulation.consumer_groups.breakages import BREAKAGES, WORLDS, Breakage, noticed
 from tests.simulation.consumer_groups.scenario import simulate
 
 CHUNK = 2
@@ -26,4 +26,4 @@ def test_worlds(first: int) -> None:
     [pytest.param(each, id=each.__name__, marks=[] if each in QUICKLY else [pytest.mark.long]) for each in BREAKAGES],
 )
 def test_a_breakage_is_noticed(breakage: Breakage) -> None:
-    assert noticed(breakage, 20) is not None
+    assert noticed(breakage, WORLDS) is not None
