@@ -255,7 +255,7 @@ class ShareConsumer(Lifecycle):
         """Sends acknowledgements now, and waits for the answers. In the implicit mode, all that was given is accepted.
 
         Returns:
-            Partitions with acknowledgements, with the error if some of a partition's don't count.
+            Partitions with acknowledgements, with the error if some don't count of those since the latest commit.
 
         Raises:
             RequestTimeoutError: not all was answered in time (`default_api_timeout_ms`); it goes on in the background.

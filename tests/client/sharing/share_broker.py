@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -46,6 +46,7 @@ class ShareBroker:
         deliveries: by offset.
         fetch_errors, acknowledge_errors, session_errors: the next errors to answer with, of a partition or a request;
             0 for none, None to hang up.
+        before_heartbeat: called before the next heartbeat is answered, and then forgotten.
         leader: the node that leads, and the leader's epoch.
         hold: how long it holds a fetch back that has nothing, in seconds.
     """
@@ -74,6 +75,7 @@ class ShareBroker:
         self.acknowledge_errors: deque[int | None] = deque()
         self.session_errors: deque[int | None] = deque()
         self.heartbeat_errors: deque[int] = deque()
+        self.before_heartbeat: Callable[[], Awaitable[None]] | None = None
         self.bad_offsets: set[int] = set()
         self.leader = (node_id, 1)
         self.other: Broker | None = None
@@ -114,9 +116,12 @@ class ShareBroker:
         each = FindCoordinatorResponse.Coordinator(key="g", node_id=at.node_id, host=at.host, port=at.port)
         return FindCoordinatorResponse(coordinators=[each])
 
-    def _heartbeat(self, asked: Asked) -> ShareGroupHeartbeatResponse:
+    async def _heartbeat(self, asked: Asked) -> ShareGroupHeartbeatResponse:
         request = asked.request
         assert isinstance(request, ShareGroupHeartbeatRequest)
+        if self.before_heartbeat is not None:
+            before, self.before_heartbeat = self.before_heartbeat, None
+            await before()
         if self.heartbeat_errors and request.member_epoch >= 0:
             return ShareGroupHeartbeatResponse(error_code=self.heartbeat_errors.popleft(), heartbeat_interval_ms=20)
         shares = [TopicPartitions(topic_id=TOPIC_ID, partitions=(0,))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,6 +147,29 @@ def test_what_was_acknowledged_too_late_is_not_taken_for_the_next_lock() -> None
 def test_merging_keeps_order_and_types() -> None:
     given_ = [Acknowledgement(5, 6, ACCEPT), Acknowledgement(0, 4, ACCEPT), Acknowledgement(7, 7, REJECT)]
     assert merged(given_) == [Acknowledgement(0, 6, ACCEPT), Acknowledgement(7, 7, REJECT)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.sampled_from(AcknowledgeType)), max_size=20))
+def test_merging_says_of_each_offset_what_is_final_or_else_that_it_is_renewed(
+    ranges: list[tuple[int, int, AcknowledgeType]],
+) -> None:
+    expected: dict[int, int] = {}
+    given_ = []
+    for first, more, kind in ranges:
+        span = range(first, first + more + 1)
+        if kind != RENEW and any(expected.get(offset, RENEW) != RENEW for offset in span):
+            continue  # what is final is said once
+        given_.append(Acknowledgement(first, first + more, kind))
+        for offset in span:
+            if kind != RENEW or offset not in expected:
+                expected[offset] = kind
+
+    found = merged(given_)
+
+    assert [offset for each in found for offset in range(each.first, each.last + 1)] == sorted(expected)
+    assert all(expected[offset] == each.type for each in found for offset in range(each.first, each.last + 1))
+    joinable = [a for a, b in pairwise(found) if a.type == b.type and a.last + 1 == b.first]
+    assert joinable == []
 
 
 STEPS = st.lists(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,11 +13,13 @@ import pytest
 
 from kohort.client import AcknowledgeType, ClientConfig, ShareConsumer, ShareRecord, TopicPartition
 from kohort.client.errors import ClientError, ClosedError, ConfigError, SharedRecordError, UnsupportedError
-from kohort.client.share_consumer import AcknowledgementResult
+from kohort.client.share_consumer import AcknowledgementResult, OffsetSpan
+from kohort.client.sharing.membership import ShareMembership
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from kohort.protocol.messages.share_fetch import ShareFetchRequest
 from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.client.support.scripted_broker import HangUpError
 from tests.waiting import run, until
 
 from .share_broker import ACCEPT, REJECT, RELEASE, RENEW, TOPIC, ShareBroker
@@ -165,6 +168,65 @@ def test_one_lost_lock_does_not_spoil_the_other_acknowledgements() -> None:
                 assert isinstance(errors[T0], KafkaError)
             assert offsets(results, failed=True) == [7]
             assert len(offsets(results, failed=False)) == 19
+
+    run(scenario())
+
+
+def test_a_commit_tells_of_what_was_refused_since_the_one_before() -> None:
+    async def scenario() -> None:
+        async with (
+            ShareBroker(20).running() as broker,
+            consuming(broker, share_acknowledgement_mode="explicit") as (consumer, results),
+        ):
+            records = await take(consumer, 2)
+            consumer.acknowledge((T0, [OffsetSpan(100, 101)]))
+            refused = (await consumer.commit())[T0]
+            assert isinstance(refused, KafkaError) and refused.code is ErrorCode.INVALID_RECORD_STATE
+            broker.end_locks()
+            consumer.acknowledge(records[0])
+            await until(lambda: 0 in offsets(results, failed=True))  # answered before anybody asks
+            assert isinstance((await consumer.commit())[T0], KafkaError)
+            assert await consumer.commit() == {}, "it is told once"
+
+    run(scenario())
+
+
+def test_a_member_that_failed_unexpectedly_says_so_and_can_subscribe_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with ShareBroker(2_000).running() as broker, consuming(broker, max_poll_records=10) as (consumer, _):
+            await take(consumer, 1)
+            with monkeypatch.context() as broken:
+                broken.setattr(ShareMembership, "request", lambda self: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    while True:
+                        await consumer.poll(max_records=1, timeout_ms=50)
+            consumer.subscribe(TOPIC)
+            assert await take(consumer, 1)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("hangs_up", [False, True])
+def test_a_heartbeat_that_fails_while_the_member_leaves_does_not_keep_it_from_leaving(hangs_up: bool) -> None:
+    async def scenario() -> None:
+        async with ShareBroker(20).running() as broker:
+            async with consuming(broker) as (consumer, _):
+                await take(consumer, 1)
+                asked, leaves = asyncio.Event(), asyncio.Event()
+
+                async def fails() -> None:
+                    asked.set()
+                    await leaves.wait()
+                    if hangs_up:
+                        raise HangUpError
+                    broker.heartbeat_errors.append(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+                broker.before_heartbeat = fails
+                await asked.wait()
+                consumer.unsubscribe()
+                leaves.set()
+            last = broker.scripted.requests(ShareGroupHeartbeatRequest)[-1]
+            assert isinstance(last, ShareGroupHeartbeatRequest) and last.member_epoch == -1
 
     run(scenario())
 

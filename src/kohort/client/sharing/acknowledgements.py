@@ -23,6 +23,7 @@ import enum
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 __all__ = ["GAP", "AcknowledgeType", "Acknowledgement", "AcknowledgementBook", "OffsetSpan", "merged"]
@@ -328,25 +329,30 @@ class AcknowledgementBook:
 
 
 def merged(acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
-    """Returns acknowledgements in order, neighbours of one type as one; no renewal of what came later."""
+    """Returns acknowledgements in order, neighbours of one type as one; no renewal of what is final.
+
+    Takes time in proportion to n log n.
+    """
+    given = sorted(acknowledgements)
+    final = _joined(each for each in given if not each.renews)
+    lasts = [each.last for each in final]
+    renewals = []
+    for each in _joined(each for each in given if each.renews):
+        covered = takewhile(lambda other: other.first <= each.last, islice(final, bisect_left(lasts, each.first), None))  # noqa: B023
+        spans = [OffsetSpan(other.first, other.last) for other in covered]
+        renewals += [Acknowledgement(*span, each.type) for span in _complement(spans, each.first, each.last)]
+    return sorted(final + renewals)
+
+
+def _joined(ranges: Iterable[Acknowledgement]) -> list[Acknowledgement]:
+    """Returns sorted ranges with neighbours of one type as one."""
     found: list[Acknowledgement] = []
-    given = list(acknowledgements)
-    final = [each for each in given if not each.renews]
-    for each in given:
-        if each.renews:
-            covered = [OffsetSpan(other.first, other.last) for other in final]
-            final.extend(Acknowledgement(*span, each.type) for span in _outside(each, covered))
-    for each in sorted(final):
+    for each in ranges:
         if found and found[-1].type == each.type and found[-1].last + 1 >= each.first:
             found[-1] = Acknowledgement(found[-1].first, max(found[-1].last, each.last), each.type)
         else:
             found.append(each)
     return found
-
-
-def _outside(span: Acknowledgement, covered: Iterable[OffsetSpan]) -> Iterable[OffsetSpan]:
-    overlapping = sorted(each for each in covered if each.first <= span.last and each.last >= span.first)
-    return _complement(overlapping, span.first, span.last)
 
 
 def _complement(spans: Iterable[OffsetSpan], first: int, last: int) -> Iterable[OffsetSpan]:

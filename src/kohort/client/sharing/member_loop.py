@@ -38,7 +38,7 @@ class MemberLoop:
     def subscribe(self, topics: Collection[str]) -> None:
         """Reads these topics from now on; none: leaves the group."""
         self._membership.subscribe(topics, _now())
-        if self._task is None and topics:
+        if topics and (self._task is None or self._task.done()):  # an error has ended it
             self._task = asyncio.create_task(self._run(), name="kohort-share-member")
         self._wake.set()
         self._changed()
@@ -79,30 +79,39 @@ class MemberLoop:
 
     async def _heartbeat(self) -> None:
         membership, group_id = self._membership, self._membership.group_id
+        leaves = membership.state is State.LEAVING
         try:
             connection = await self._cluster.coordinator_connection(_GROUP, group_id)
             connection.version(ShareGroupHeartbeatRequest)
+            leaves = membership.state is State.LEAVING
             request = membership.request()
             response = await connection.ask(request, ShareGroupHeartbeatResponse)
-        except (ConnectionLostError, RequestTimeoutError) as error:
-            log.info("share group %r: %s; trying again", group_id, error)
-            self._cluster.forget_coordinator(_GROUP, group_id)
-            membership.on_failure(_now())
-            return
-        except KafkaError as error:
-            if error.code.retriable:
-                membership.on_failure(_now())
-            else:
-                membership.fail(fatal_error(error.code, error.detail))
-            return
-        except UnsupportedError as error:
-            membership.fail(fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)))
-            return
-        except ClientError as error:
-            membership.fail(error)
+        except (ClientError, KafkaError) as error:
+            self._failed(error, leaves=leaves)
             return
         if membership.on_response(request, response, _now()) is Reaction.FIND_COORDINATOR:
             self._cluster.forget_coordinator(_GROUP, group_id)
+
+    def _failed(self, error: ClientError | KafkaError, *, leaves: bool) -> None:
+        """There is no answer to a heartbeat.
+
+        Args:
+            leaves: whether it was the last one. Another leaves that one still to be sent.
+        """
+        membership, group_id = self._membership, self._membership.group_id
+        if isinstance(error, ConnectionLostError | RequestTimeoutError):
+            log.info("share group %r: %s; trying again", group_id, error)
+            self._cluster.forget_coordinator(_GROUP, group_id)
+        if membership.state is State.LEAVING and not leaves:
+            return
+        if isinstance(error, UnsupportedError):
+            membership.fail(fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)))
+        elif isinstance(error, KafkaError) and not error.code.retriable:
+            membership.fail(fatal_error(error.code, error.detail))
+        elif isinstance(error, KafkaError | ConnectionLostError | RequestTimeoutError):
+            membership.on_failure(_now())
+        else:
+            membership.fail(error)
 
 
 def _now() -> float:

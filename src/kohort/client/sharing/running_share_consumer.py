@@ -97,6 +97,8 @@ class RunningShareConsumer:
     async def commit(self, timeout_ms: float) -> dict[TopicPartition, Exception | None]:
         """Sends what is acknowledged, and waits for the brokers; returns an error or None by partition.
 
+        Errors of acknowledgements since the commit before are among them, whenever they came.
+
         Raises:
             RequestTimeoutError: not all was answered in time.
         """
@@ -111,7 +113,7 @@ class RunningShareConsumer:
             raise RequestTimeoutError(f"acknowledgements weren't answered within {timeout_ms:g} ms") from None
         finally:
             self.partitions.forget_barrier(barrier)
-        return barrier.errors
+        return barrier.errors | self.partitions.take_failures()
 
     # For the parts.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kohort.client.sharing.acknowledgements import (
     GAP,
@@ -20,6 +20,8 @@ from kohort.client.sharing.acknowledgements import (
 from kohort.client.sharing.acquired import AcquiredPiece
 from kohort.client.sharing.share_session import PartitionKey
 from kohort.client.types import TopicPartition
+
+_FINAL: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
 
 
 class AcknowledgementResult(NamedTuple):
@@ -98,6 +100,7 @@ class SharedPartitions:
         self.buffer: deque[Buffered] = deque()
         self.undelivered: Counter[int | None] = Counter()
         self._barriers: list[Barrier] = []
+        self._failures: dict[TopicPartition, Exception] = {}
 
     def of(self, node_id: int) -> list[SharedPartition]:
         """Returns the partitions of a broker."""
@@ -180,6 +183,8 @@ class SharedPartitions:
             for barrier in self._barriers:
                 if partition in barrier.tickets and (error is not None or partition.at not in barrier.errors):
                     barrier.errors[partition.at] = error
+            if error is not None and any(each.type in _FINAL for each in told):
+                self._failures[partition.at] = error
             self._report(AcknowledgementResult(partition.at, told, error))
         self._check_barriers()
 
@@ -187,7 +192,13 @@ class SharedPartitions:
         """Reports acknowledgements of offsets that aren't locked for us."""
         told = tuple(Acknowledgement(*span, kind) for span in spans)
         if told:
+            self._failures[at] = error
             self._report(AcknowledgementResult(at, told, error))
+
+    def take_failures(self) -> dict[TopicPartition, Exception]:
+        """Returns, once, the partitions with records that count as done for the user, but not for the broker."""
+        failures, self._failures = self._failures, {}
+        return failures
 
     def barrier(self, done: Callable[[], None]) -> Barrier:
         """Calls a function when all that was acknowledged so far is settled."""
