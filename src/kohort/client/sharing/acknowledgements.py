@@ -23,7 +23,6 @@ import enum
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 __all__ = ["GAP", "AcknowledgeType", "Acknowledgement", "AcknowledgementBook", "OffsetSpan", "merged"]
@@ -335,12 +334,12 @@ def merged(acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]
     """
     given = sorted(acknowledgements)
     final = _joined(each for each in given if not each.renews)
-    lasts = [each.last for each in final]
+    firsts, lasts = [each.first for each in final], [each.last for each in final]
     renewals = []
     for each in _joined(each for each in given if each.renews):
-        covered = takewhile(lambda other: other.first <= each.last, islice(final, bisect_left(lasts, each.first), None))  # noqa: B023
-        spans = [OffsetSpan(other.first, other.last) for other in covered]
-        renewals += [Acknowledgement(*span, each.type) for span in _complement(spans, each.first, each.last)]
+        covered = final[bisect_left(lasts, each.first) : bisect_right(firsts, each.last)]
+        left = _complement([OffsetSpan(other.first, other.last) for other in covered], each.first, each.last)
+        renewals += [Acknowledgement(*span, each.type) for span in left]
     return sorted(final + renewals)
 
 
