@@ -154,6 +154,10 @@ class AcknowledgementBook:
 
     def acknowledge(self, first: int, last: int, kind: int, now: float) -> list[OffsetSpan]:
         """Notes what became of offsets; returns those that aren't held, to be reported as failed."""
+        at = self._index(first)
+        if at < len(self._firsts) and self._firsts[at] <= first and last <= self._lasts[at]:  # as almost always
+            self._note((OffsetSpan(first, last),), kind, now)
+            return []
         held = self.held(first, last)
         missing = list(_complement(held, first, last))
         self._note(held, kind, now)
@@ -318,6 +322,9 @@ class AcknowledgementBook:
         """Takes offsets out of the held ranges; at most two of these are cut in parts."""
         begin, end = self._index(first), bisect_right(self._firsts, last)
         if begin >= end:
+            return
+        if begin + 1 == end and first <= self._firsts[begin] and last < self._lasts[begin]:  # its beginning
+            self._firsts[begin] = last + 1
             return
         kept = [(*span, self._deadlines[begin if span.first < first else end - 1]) for span in (
             OffsetSpan(self._firsts[begin], first - 1), OffsetSpan(last + 1, self._lasts[end - 1])
