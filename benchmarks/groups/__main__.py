@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -230,6 +231,7 @@ def main() -> None:
     scale = QUICK if options.quick else FULL
     if options.rounds:
         scale = replace(scale, rounds=options.rounds)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C does: the servers are ended
     console = Console(width=None if Console().is_terminal else 140)
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:
         benchmark = Benchmark(Path(directory), scale)
