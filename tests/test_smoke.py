@@ -129,7 +129,7 @@ def test_heartbeats_are_measured_without_apache_kafka(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Without Apache Kafka: {MAVEN.missing}.")
-    assert "Heartbeats of a streams group" in done.stdout
+    assert "consumer, 32 at a time" in done.stdout
 
 
 @pytest.mark.parametrize(("message", "version"), [(each[1], each[2]) for each in wire.messages()])
