@@ -114,7 +114,9 @@ def test_ctrl_c_leaves_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (130, "")
 
 
-@pytest.mark.parametrize(("benchmark", "missing"), [("broker", (KCAT, MAVEN)), ("placement", (MAVEN,))])
+@pytest.mark.parametrize(
+    ("benchmark", "missing"), [("broker", (KCAT, MAVEN)), ("placement", (MAVEN,)), ("groups", (MAVEN,))]
+)
 def test_benchmarks_end_with_a_sentence(benchmark: str, missing: tuple[Tool, ...], tmp_path: Path) -> None:
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", "--quick"]
     environment = {**os.environ, "PATH": str(tmp_path)}
