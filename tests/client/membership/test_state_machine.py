@@ -489,6 +489,23 @@ def test_a_topic_that_appears_during_the_first_join(kind: str) -> None:
     assert decode_subscription(request.protocols[0].metadata).topics == {"t", "u"}
 
 
+def test_a_member_that_changed_from_a_pattern_to_names_says_so_when_it_joins_again() -> None:
+    member = MembershipDriver("consumer")
+    member.subscribe(Subscription(pattern="[tu]"))
+    member.find()
+    member.answer(good(member.asks[0].call.request))
+    member.do_work()
+    member.tick(500)
+    member.subscribe()
+    member.answer(bad(member.asks[0].call.request, ErrorCode.FENCED_MEMBER_EPOCH))
+    while member.work:
+        member.do_work()
+    member.find()
+    request: Any = member.asks[0].call.request
+    assert request.member_epoch == 0
+    assert (request.subscribed_topic_names, request.subscribed_topic_regex) == (("t",), "")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_leaving_with_what_is_lost_starts_no_fetchers(kind: str) -> None:
     member = MembershipDriver(kind)

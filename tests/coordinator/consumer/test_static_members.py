@@ -72,6 +72,17 @@ def test_one_that_comes_back_with_other_topics_gets_those() -> None:
     assert back.owned == ["other-0", "other-1"]
 
 
+def test_one_that_comes_back_with_names_has_its_pattern_no_longer() -> None:
+    driver = Driver({"in": 2, "other": 2})
+    reader = Reader(driver, "a", regex="in", instance="i").join()
+    driver.resolve()
+    reader.beat()
+    reader.leave(-2)
+    back = Reader(driver, "a2", "other", instance="i").join()
+    reconcile(driver, back)
+    assert back.owned == ["other-0", "other-1"]
+
+
 def test_one_that_leaves_for_good_is_gone(driver: Driver) -> None:
     first, second = pair(driver)
     first.leave()

@@ -201,7 +201,7 @@ class Member:
 
     def _done(self, what: EventType, partitions: frozenset[TopicPartition]) -> None:
         if what is EventType.ASSIGNED:
-            for partition in partitions:
+            for partition in partitions & self.machine.owned - self.machine.revoking:  # it may lose them again
                 self._positions[partition] = self.world.checker.committed_at.get((self.group_id, partition), 0)
         self._do(self.machine.done(what, partitions, self.world.now))
 

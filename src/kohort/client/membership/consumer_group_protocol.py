@@ -38,6 +38,7 @@ class ConsumerGroupProtocol:
         # deleted and created again is another one.
         self._sent_subscription: Subscription | None = None
         self._sent_owned: dict[UUID, tuple[int, ...]] | None = None
+        # For good: a member that joins again is one that the coordinator may still know, with its pattern.
         self._sent_pattern = False
         self._assignment: dict[UUID, tuple[int, ...]] | None = None
 
@@ -161,7 +162,7 @@ class ConsumerGroupProtocol:
 
     def reset_generation(self) -> None:
         self.resend_all()
-        self.generation, self._assignment, self._sent_pattern = -1, None, False
+        self.generation, self._assignment = -1, None
 
 
 def unsupported(detail: str | None) -> UnsupportedError:

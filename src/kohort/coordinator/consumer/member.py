@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH
 from kohort.coordinator.step import Client
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.protocol.stored.consumer_group_member_metadata import ConsumerGroupMemberMetadataValue
@@ -35,8 +36,13 @@ class ConsumerMetadata:
     classic: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = None
 
     def merged(self, request: ConsumerGroupHeartbeatRequest, client: Client) -> ConsumerMetadata:
-        """Returns the metadata after a heartbeat: what that leaves out stays."""
-        names = request.subscribed_topic_names
+        """Returns the metadata after a heartbeat: what that leaves out stays.
+
+        Only a member that joins tells its whole subscription: what it leaves out it no longer has, if it was known.
+        """
+        names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+        if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
+            names, regex = names or (), regex or ""
         return replace(
             self,
             instance_id=self.instance_id if request.instance_id is None else request.instance_id,
@@ -44,7 +50,7 @@ class ConsumerMetadata:
             client_id=client.client_id,
             client_host=client.host,
             topics=self.topics if names is None else tuple(sorted(set(names))),
-            regex=self.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
+            regex=self.regex if regex is None else regex,
             rebalance_timeout_ms=(
                 self.rebalance_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
             ),
