@@ -136,13 +136,14 @@ class ShareCoordinator(CoordinatorRuntime[ShareStateShard]):
     # Topics, and what is redundant
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Deletes the states of the topic's share partitions."""
-        self.each(lambda shard: shard.topic_deleted(topic.id))
+        """Deletes the states of the topic's share partitions; `delete_orphans` does it if this comes to nothing."""
+        self.each(ShareStateShard.delete_orphans)
 
     def periodic_tasks(self) -> Sequence[PeriodicTask]:
         return (
             PeriodicTask(self.prune, "share.coordinator.state.topic.prune.interval.ms"),
             PeriodicTask(self.snapshot_cold, "share.coordinator.cold.partition.snapshot.interval.ms"),
+            PeriodicTask(self.delete_orphans, "share.coordinator.state.topic.prune.interval.ms"),
         )
 
     async def prune(self) -> None:
@@ -160,6 +161,10 @@ class ShareCoordinator(CoordinatorRuntime[ShareStateShard]):
         """Writes the snapshots of partitions again that weren't written to for long."""
         now = self._clock()
         self.each(lambda shard: shard.snapshot_cold(now))
+
+    async def delete_orphans(self) -> None:
+        """Deletes states of deleted topics, many at a time."""
+        self.each(ShareStateShard.delete_orphans)
 
     def _partitions_of(self, topic_id: UUID) -> int:
         topic = self.environment.topics.by_id(topic_id)

@@ -195,3 +195,35 @@ def test_a_group_of_another_kind_is_not_altered() -> None:
     driver.others.add(GROUP)
 
     assert code(alter(driver, {"a": {0: 1}})) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_member_that_joins_before_the_altered_offsets_are_there_does_not_begin_them_again() -> None:
+    driver = Driver(automatic=False)
+    assert alter(driver, {"a": {0: 7}}).initialization is not None
+    driver.now += 1
+
+    asked = driver.heartbeat("m", 0, "a").initialization
+
+    assert asked is not None and asked.start_offsets == {driver.id("a"): {1: -1, 2: -1}}
+
+
+def test_nothing_waits_for_altered_offsets_whose_answer_a_crash_lost() -> None:
+    driver = with_empty_group()
+    alter(driver, {"a": {0: 7}})
+    driver.restart()
+    epoch = driver.settle("m", "a", "b")
+    driver.now += 120_000
+
+    response = driver.beat("m", epoch)
+
+    assert response.heartbeat_interval_ms == driver.settings.heartbeat_interval_ms
+    assert driver.heartbeat("m", epoch).initialization is None
+    assert "m" in driver.group.cached_results
+
+
+def test_a_topic_that_was_deleted_before_its_states_were_initialized_does_not_come_back() -> None:
+    driver = Driver(automatic=False)
+    driver.heartbeat("m", 0, "a")
+    driver.delete_topic("a")
+    driver.initialize()
+    assert not driver.group.states.known()

@@ -15,6 +15,7 @@ from kohort.coordinator.share_state import (
     StateBatch,
     Summary,
 )
+from kohort.coordinator.step import Step
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.stored.share_snapshot import ShareSnapshotKey, ShareSnapshotValue
 from kohort.protocol.stored.share_update import ShareUpdateKey, ShareUpdateValue
@@ -236,10 +237,24 @@ def test_with_a_topic_its_states_are_deleted() -> None:
     for key in (KEY, KEY._replace(group_id="h"), other):
         runner.initialize(key=key)
 
-    runner.perform(runner.shard.topic_deleted(TOPIC))
+    del runner.topics[TOPIC]
+    runner.perform(runner.shard.delete_orphans())
 
     assert len(runner.shard) == 1
     assert runner.shard.get(other) is not None
+
+
+def test_states_of_a_deleted_topic_that_do_not_fit_into_one_batch_are_deleted_by_several_runs() -> None:
+    runner = Runner()
+    for number in range(400):
+        runner.initialize(key=SharePartitionKey(f"{number}" + "g" * 30_000, TOPIC, 0))
+    del runner.topics[TOPIC]
+    runs = 0
+    while step := runner.shard.delete_orphans().records:
+        runner.perform(Step(step))
+        runs += 1
+    assert runs > 1
+    assert len(runner.shard) == 0
 
 
 @pytest.mark.parametrize(

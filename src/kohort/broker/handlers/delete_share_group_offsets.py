@@ -28,7 +28,7 @@ def handle(request: DeleteShareGroupOffsetsRequest, context: Context) -> Respons
     if not request.group_id:
         return _refuse(ErrorCode.INVALID_GROUP_ID)
     names = list(dict.fromkeys(topic.topic_name for topic in request.topics))
-    allowed = [name for name in names if context.allowed(Operation.READ, ResourceType.TOPIC, name)]
+    allowed = dict.fromkeys(name for name in names if context.allowed(Operation.READ, ResourceType.TOPIC, name))
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     refused = [
         Response.TopicResponse(topic_name=name, error_code=code, error_message=code.name)

@@ -59,11 +59,11 @@ def _describe(wanted: DescribeShareGroupOffsetsRequest.Group, context: Context) 
     states = context.broker.share_group_states
     if wanted.topics is None:
         return map_reply(states.describe_offsets(group_id, None), lambda found: _allowed(found, context))
-    topics: dict[str, tuple[int, ...]] = {}
+    topics: dict[str, list[int]] = {}
     refused = []
     for topic in wanted.topics:
         if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic_name):
-            topics[topic.topic_name] = (*topics.get(topic.topic_name, ()), *topic.partitions)
+            topics.setdefault(topic.topic_name, []).extend(topic.partitions)
         else:
             refused.append(_refused(topic))
     if not topics:

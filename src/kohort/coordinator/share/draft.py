@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from uuid import UUID
+
 from kohort.coordinator.modern.draft import ModernDraft
 from kohort.coordinator.share import records
 from kohort.coordinator.share.group import ShareGroup, SoftState
@@ -32,3 +36,8 @@ class Draft(ModernDraft[ShareMetadata, TopicIdPartition, Role, SoftState]):
     def put_states(self, states: StatePartitions) -> None:
         self.states = states
         self.records.append(records.states_record(self.group_id, states))
+
+    def note_asked(self, topic_ids: Iterable[UUID], now: int) -> None:
+        """The share coordinator is asked to initialize partitions of these topics."""
+        asked_at = {topic_id: at for topic_id, at in self.soft.asked_at.items() if topic_id in self.states.initializing}
+        self.soft = replace(self.soft, asked_at={**asked_at, **dict.fromkeys(topic_ids, now)})

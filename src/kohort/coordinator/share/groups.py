@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 SHARE: Final = "share"
 """The type of these groups, and their protocol type, as ListGroups has them."""
 
-_UNKNOWN: Final = "UNKNOWN"
 """The name of a topic that was deleted in the meantime, as Kafka writes it."""
 
 
@@ -80,7 +79,7 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
     def _may_cache(self, draft: Draft, result: HeartbeatResult) -> bool:
         """Not while partitions are initialized, a target waits, or the next heartbeat is to come soon: each ends."""
         settled = result.response.heartbeat_interval_ms == draft.settings.heartbeat_interval_ms
-        return settled and not draft.states.initializing and draft.assignment_epoch == draft.epoch
+        return settled and not draft.states.pending and draft.assignment_epoch == draft.epoch
 
     # What happens elsewhere -------------------------------------------------------------------------------------
 
@@ -90,7 +89,8 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
         if group is None or not partitions:
             return Step()
         draft = self._draft(group)
-        draft.put_states(group.states.finish(self._topics(group, partitions)))
+        if topics := self._topics(group, partitions):
+            draft.put_states(group.states.finish(topics))
         return self._step(draft)
 
     def not_initialized(self, group_id: str, partitions: Mapping[UUID, Collection[int]]) -> Step:
@@ -105,14 +105,13 @@ class ShareGroups(ModernGroups[ShareGroup, Draft, ShareGroupHeartbeatRequest, So
         return self._step(draft)
 
     def _topics(self, group: ShareGroup, partitions: Mapping[UUID, Collection[int]]) -> dict[UUID, TopicState]:
-        cluster, known = self.environment.cluster, group.states.known()
-        return {
-            topic_id: TopicState(
-                known[topic_id].name if topic_id in known else cluster.name_of(topic_id) or _UNKNOWN,
-                frozenset(numbers),
-            )
-            for topic_id, numbers in partitions.items()
-        }
+        known = group.states.known()
+        topics = {}
+        for topic_id, numbers in partitions.items():
+            name = known[topic_id].name if topic_id in known else self.environment.cluster.name_of(topic_id)
+            if name is not None:  # else it was deleted meanwhile
+                topics[topic_id] = TopicState(name, frozenset(numbers))
+        return topics
 
     def topics_changed(self, names: Collection[str]) -> Step:
         """Topics were created or deleted, or have grown: their groups see it with the next heartbeat."""

@@ -75,7 +75,7 @@ class Heartbeats:
             member_epoch=current.epoch,
             heartbeat_interval_ms=heartbeat_interval_ms(
                 draft.settings,
-                moving=bool(draft.states.initializing) or draft.is_moving(),
+                moving=bool(draft.states.pending) or draft.is_moving(),
                 since_assigned_ms=draft.now - draft.assigned_at,
             ),
         )
@@ -136,7 +136,7 @@ class Heartbeats:
         if not missing:
             return None
         draft.put_states(draft.states.begin(missing))
-        draft.soft = replace(draft.soft, asked_at={**asked_at, **dict.fromkeys(missing, now)})
+        draft.note_asked(missing, now)
         return Initialization(draft.epoch, _without_offsets(missing))
 
     # A member leaves or is fenced -------------------------------------------------------------------------------

@@ -97,6 +97,7 @@ def alter(groups: ShareGroups, group_id: str, offsets: Mapping[str, Mapping[int,
     if not begun:
         return _answer(reply, answer)
     draft.put_states(draft.states.begin(begun))
+    draft.note_asked(begun, now)
     return _step(groups, draft, reply, Alteration(answer.response, Initialization(draft.epoch, start_offsets)), refuse)
 
 

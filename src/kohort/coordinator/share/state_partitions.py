@@ -39,6 +39,14 @@ class StatePartitions:
     def assignable(self) -> dict[UUID, frozenset[int]]:
         return {topic_id: each.partitions for topic_id, each in self.initialized.items()}
 
+    @property
+    def pending(self) -> dict[UUID, TopicState]:
+        """What can't be assigned before the share coordinator's answer.
+
+        Initialized partitions are begun anew by an administrator; if the answer is never noted, nothing waits for it.
+        """
+        return without(self.initializing, self.initialized)
+
     def known(self) -> dict[UUID, TopicState]:
         """What may have a state: initialized and initializing partitions."""
         return united(self.initialized, self.initializing)

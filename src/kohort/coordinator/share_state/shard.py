@@ -197,9 +197,12 @@ class ShareStateShard:
 
     # What happens without a request -----------------------------------------------------------------------------
 
-    def topic_deleted(self, topic_id: UUID) -> Step:
-        """Deletes the states of a topic's share partitions. O(share partitions)."""
-        return Step([records.tombstone(key) for key in self._states if key.topic_id == topic_id])
+    def delete_orphans(self) -> Step:
+        """Deletes states of topics that were deleted. O(share partitions).
+
+        One batch at most: the next run does the rest.
+        """
+        return Step(first_batch(records.tombstone(key) for key in self._states if not self._exists(key)))
 
     def snapshot_cold(self, now: int) -> Step:
         """Writes snapshots again that are old, so that what is before them can be deleted; not in a quiet log.
