@@ -41,9 +41,13 @@ PARTS: Final = {
     ),
     "consumer": (
         "kafka.server.ConsumerGroupHeartbeatRequestTest",
+        "kafka.server.ConsumerGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
         "kafka.server.ConsumerGroupDescribeRequestTest",
     ),
-    "conversion": ("kafka.server.ConsumerProtocolMigrationTest",),
+    "conversion": (
+        "kafka.server.ConsumerProtocolMigrationTest",
+        "kafka.server.ConsumerProtocolMigrationTest$WithAssignmentBatchingDisabledTest",
+    ),
     "streams": (
         "kafka.server.StreamsGroupHeartbeatRequestTest",
         "kafka.server.StreamsGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
@@ -51,6 +55,7 @@ PARTS: Final = {
     ),
     "share": (
         "kafka.server.ShareGroupHeartbeatRequestTest",
+        "kafka.server.ShareGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
         "kafka.server.ShareGroupDescribeRequestTest",
     ),
     "share records": ("kafka.server.ShareFetchAcknowledgeRequestTest",),

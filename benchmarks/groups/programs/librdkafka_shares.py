@@ -34,6 +34,7 @@ class Shares:
         self.topic = topic
         self.records = records
         self.accepted = 0
+        self.counting = threading.Lock()
         self.first: float | None = None
         self.last = 0.0
 
@@ -63,7 +64,8 @@ class Shares:
                 if self.explicit:
                     for message in messages:
                         consumer.acknowledge(message)
-                self.accepted += len(messages)
+                with self.counting:
+                    self.accepted += len(messages)
                 if self.accepted >= self.records:
                     consumer.commit_sync(20.0)
                     self.last = time.perf_counter()
