@@ -44,10 +44,7 @@ PARTS: Final = {
         "kafka.server.ConsumerGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
         "kafka.server.ConsumerGroupDescribeRequestTest",
     ),
-    "conversion": (
-        "kafka.server.ConsumerProtocolMigrationTest",
-        "kafka.server.ConsumerProtocolMigrationTest$WithAssignmentBatchingDisabledTest",
-    ),
+    "conversion": ("kafka.server.ConsumerProtocolMigrationTest",),
     "streams": (
         "kafka.server.StreamsGroupHeartbeatRequestTest",
         "kafka.server.StreamsGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
