@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from kohort.client.heartbeat_errors import Reaction
 from kohort.client.producer import Producer
-from kohort.client.streams.heartbeat_errors import Reaction
 from kohort.client.streams_member import Endpoint, Role, State, StreamsMember, TaskId, Topology
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse

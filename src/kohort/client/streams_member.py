@@ -19,6 +19,7 @@ from kohort.client.errors import (
     RequestTimeoutError,
     UnsupportedError,
 )
+from kohort.client.heartbeat_errors import Reaction
 from kohort.client.lifecycle import Lifecycle
 from kohort.client.member_offsets import MemberOffsets
 from kohort.client.membership.settings import MembershipSettings
@@ -35,7 +36,7 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
-from kohort.client.streams.heartbeat_errors import Reaction, fatal_error
+from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
 from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State
@@ -388,10 +389,10 @@ class StreamsMember(Lifecycle):
             if error.code.retriable:
                 membership.on_failure(self._now())
             else:
-                membership.fail(fatal_error(error.code, error.detail), self._now())
+                membership.fail(HEARTBEAT_ERRORS.fatal_error(error.code, error.detail), self._now())
             return
         except UnsupportedError as error:
-            membership.fail(fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)), self._now())
+            membership.fail(HEARTBEAT_ERRORS.fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)), self._now())
             return
         except ClientError as error:
             membership.fail(error, self._now())

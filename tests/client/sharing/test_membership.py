@@ -9,7 +9,8 @@ import pytest
 
 from kohort.client.backoff import Backoff
 from kohort.client.errors import UnsupportedError
-from kohort.client.sharing.membership import HEARTBEAT_ERRORS, Reaction, ShareMembership, State, reaction_to
+from kohort.client.heartbeat_errors import Reaction
+from kohort.client.sharing.membership import HEARTBEAT_ERRORS, ShareMembership, State
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -138,8 +139,8 @@ def test_brokers_without_share_groups_are_told_from_others() -> None:
 
 
 def test_what_is_done_about_every_error() -> None:
-    for code, (reaction, _) in HEARTBEAT_ERRORS.items():
-        assert reaction_to(code, joining=True) is reaction
-    assert reaction_to(ErrorCode.REQUEST_TIMED_OUT, joining=True) is Reaction.RETRY
-    assert reaction_to(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, joining=True) is Reaction.FAIL
-    assert reaction_to(9999, joining=True) is Reaction.FAIL
+    for code, (reaction, _) in HEARTBEAT_ERRORS.reactions.items():
+        assert HEARTBEAT_ERRORS.reaction_to(code, joining=True) is reaction
+    assert HEARTBEAT_ERRORS.reaction_to(ErrorCode.REQUEST_TIMED_OUT, joining=True) is Reaction.RETRY
+    assert HEARTBEAT_ERRORS.reaction_to(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, joining=True) is Reaction.FAIL
+    assert HEARTBEAT_ERRORS.reaction_to(9999, joining=True) is Reaction.FAIL

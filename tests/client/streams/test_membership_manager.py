@@ -9,6 +9,7 @@ import pytest
 
 from kohort.client.backoff import Backoff
 from kohort.client.errors import ClientError, ConfigError
+from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.events import (
     Assigned,
     EndpointPartitions,
@@ -19,7 +20,6 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
-from kohort.client.streams.heartbeat_errors import Reaction
 from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State

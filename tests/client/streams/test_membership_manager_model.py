@@ -82,7 +82,8 @@ class Anything(RuleBasedStateMachine):
 
     @precondition(lambda self: self.asked)
     @rule(
-        code=st.sampled_from([*TEMPORARY, *[code for code in HEARTBEAT_ERRORS if code]]), message=st.none() | st.text()
+        code=st.sampled_from([*TEMPORARY, *[code for code in HEARTBEAT_ERRORS.reactions if code]]),
+        message=st.none() | st.text(),
     )
     def is_refused(self, code: ErrorCode, message: str | None) -> None:
         self.answer(error_code=code, error_message=message)

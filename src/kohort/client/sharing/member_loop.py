@@ -10,8 +10,9 @@ from typing import Final
 
 from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError, UnsupportedError
+from kohort.client.heartbeat_errors import Reaction
 from kohort.client.server_cluster_info import CoordinatorKind
-from kohort.client.sharing.membership import Reaction, ShareMembership, State, fatal_error
+from kohort.client.sharing.membership import HEARTBEAT_ERRORS, ShareMembership, State
 from kohort.client.time_limit import time_limit
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -105,9 +106,9 @@ class MemberLoop:
         if membership.state is State.LEAVING and not leaves:
             return
         if isinstance(error, UnsupportedError):
-            membership.fail(fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)))
+            membership.fail(HEARTBEAT_ERRORS.fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)))
         elif isinstance(error, KafkaError) and not error.code.retriable:
-            membership.fail(fatal_error(error.code, error.detail))
+            membership.fail(HEARTBEAT_ERRORS.fatal_error(error.code, error.detail))
         elif isinstance(error, KafkaError | ConnectionLostError | RequestTimeoutError):
             membership.on_failure(_now())
         else:

@@ -15,11 +15,11 @@ assignment is simply taken.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 from kohort.client.backoff import Backoff
-from kohort.client.errors import UnsupportedError, kafka_error
+from kohort.client.heartbeat_errors import HeartbeatErrors, Reaction
 from kohort.client.sharing.share_session import PartitionKey
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -39,38 +39,18 @@ class State(enum.Enum):
     FAILED = "failed"
 
 
-class Reaction(enum.Enum):
-    """What a member does about an answer."""
-
-    ACCEPT = "applies it"
-    RETRY = "sends everything again, after a pause"
-    FIND_COORDINATOR = "finds the coordinator again, then sends everything again, after a pause"
-    REJOIN = "is fenced: has no partitions, and joins again"
-    FAIL = "has no partitions; the error is raised"
-
-
 E = ErrorCode
-HEARTBEAT_ERRORS: Final[Mapping[ErrorCode, tuple[Reaction, str]]] = {
-    E.NONE: (Reaction.ACCEPT, ""),
-    E.COORDINATOR_LOAD_IN_PROGRESS: (Reaction.RETRY, ""),
-    E.COORDINATOR_NOT_AVAILABLE: (Reaction.FIND_COORDINATOR, ""),
-    E.NOT_COORDINATOR: (Reaction.FIND_COORDINATOR, ""),
-    E.FENCED_MEMBER_EPOCH: (Reaction.REJOIN, ""),
-    E.UNKNOWN_MEMBER_ID: (Reaction.REJOIN, ""),
-    E.GROUP_MAX_SIZE_REACHED: (Reaction.FAIL, "stop another member, or raise group.share.max.size on the brokers"),
-    E.UNSUPPORTED_VERSION: (
-        Reaction.FAIL,
-        "the brokers have no share groups: they take Apache Kafka 4.2 or kohort serve, and share.version 1",
-    ),
-    E.GROUP_ID_NOT_FOUND: (Reaction.FAIL, "the group has members of another protocol; choose another group_id"),
-    E.INCONSISTENT_GROUP_PROTOCOL: (
-        Reaction.FAIL,
-        "the group has members of another protocol; stop them or choose another group_id",
-    ),
-    E.GROUP_AUTHORIZATION_FAILED: (Reaction.FAIL, "the user needs READ on the group"),
-    E.TOPIC_AUTHORIZATION_FAILED: (Reaction.FAIL, "the user needs DESCRIBE on the topics, and READ to fetch"),
-}
-"""The reaction, and what people can do. Other errors are retried if they are retriable, and fail the member if not."""
+HEARTBEAT_ERRORS: Final = HeartbeatErrors(
+    {
+        E.GROUP_MAX_SIZE_REACHED: (Reaction.FAIL, "stop another member, or raise group.share.max.size on the brokers"),
+        E.UNSUPPORTED_VERSION: (
+            Reaction.FAIL,
+            "the brokers have no share groups: they take Apache Kafka 4.2 or kohort serve, and share.version 1",
+        ),
+        E.TOPIC_AUTHORIZATION_FAILED: (Reaction.FAIL, "the user needs DESCRIBE on the topics, and READ to fetch"),
+    }
+)
+"""The reaction to each error, and what people can do."""
 
 
 class ShareMembership:
@@ -155,14 +135,14 @@ class ShareMembership:
             return Reaction.ACCEPT
         if self.state is State.LEAVING:
             return Reaction.ACCEPT  # the last heartbeat is still to be sent
-        reaction = reaction_to(response.error_code, joining=request.member_epoch == _JOIN)
+        reaction = HEARTBEAT_ERRORS.reaction_to(response.error_code, joining=request.member_epoch == _JOIN)
         if reaction is Reaction.ACCEPT:
             self._accept(response, now)
         elif reaction is Reaction.REJOIN:
             if request.member_epoch == self.epoch:
                 self._join(now)
         elif reaction is Reaction.FAIL:
-            self.fail(fatal_error(response.error_code, response.error_message))
+            self.fail(HEARTBEAT_ERRORS.fatal_error(response.error_code, response.error_message))
         else:
             self.on_failure(now)
         return reaction
@@ -194,26 +174,3 @@ class ShareMembership:
             return
         self.state, self.error, self.due_at = State.FAILED, error, None
         self.assignment = frozenset()
-
-
-def reaction_to(code: int, *, joining: bool) -> Reaction:
-    """Returns what to do about an answer with this code; `joining` is whether the member sent epoch 0."""
-    try:
-        known = ErrorCode(code)
-    except ValueError:
-        return Reaction.FAIL
-    if known is ErrorCode.GROUP_ID_NOT_FOUND and not joining:
-        return Reaction.REJOIN  # the group was deleted, or its brokers lost it: joining creates it again
-    if known in HEARTBEAT_ERRORS:
-        return HEARTBEAT_ERRORS[known][0]
-    return Reaction.RETRY if known.retriable else Reaction.FAIL
-
-
-def fatal_error(code: int, message: str | None) -> Exception:
-    """Returns the exception for an error that isn't retried; its text says what to do."""
-    error = kafka_error(code, message)
-    _, advice = HEARTBEAT_ERRORS.get(error.code, (Reaction.FAIL, ""))
-    text = "; ".join(part for part in ((message or "").rstrip(".;"), advice) if part)
-    if error.code is ErrorCode.UNSUPPORTED_VERSION:
-        return UnsupportedError(f"{error.code.name}: {text}")
-    return kafka_error(code, text or None)

@@ -8,6 +8,7 @@ from typing import Final
 
 from kohort.client.backoff import Backoff
 from kohort.client.errors import ClientError
+from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.events import (
     EndpointPartitions,
     EndpointsChanged,
@@ -15,7 +16,7 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
-from kohort.client.streams.heartbeat_errors import Reaction, fatal_error, reaction_to
+from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
 from kohort.client.streams.heartbeat_response import ParsedResponse, parse_response
 from kohort.client.streams.offset_reports import OffsetReports
 from kohort.client.streams.settings import MemberSettings
@@ -261,7 +262,7 @@ class StreamsMembershipManager:
         leaving = request.member_epoch < _JOIN
         if self.state is State.DEPARTING and not leaving:
             return Reaction.ACCEPT  # the response to an earlier heartbeat
-        reaction = reaction_to(response.error_code, joining=request.member_epoch == _JOIN)
+        reaction = HEARTBEAT_ERRORS.reaction_to(response.error_code, joining=request.member_epoch == _JOIN)
         if reaction is Reaction.RETRY_FOR_A_MINUTE:
             reaction = Reaction.RETRY if now - self._joins_since <= _SESSION_MS else Reaction.FAIL
         if reaction in (Reaction.RETRY, Reaction.FIND_COORDINATOR):
@@ -276,7 +277,7 @@ class StreamsMembershipManager:
             self._not_before = now + round(self._backoff.next())
             self._on_input(Input.FENCED, now)
         elif reaction is Reaction.FAIL:
-            self._fail(fatal_error(response.error_code, response.error_message), now)
+            self._fail(HEARTBEAT_ERRORS.fatal_error(response.error_code, response.error_message), now)
         else:
             try:
                 parsed = parse_response(response, self._version)
