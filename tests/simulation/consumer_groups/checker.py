@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kohort.client.types import TopicPartition
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.modern.states import MemberState
+from kohort.coordinator.modern.timeouts import RETRY_MS
 from kohort.coordinator.shard import GroupShard
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
@@ -97,12 +98,16 @@ class Checker:
                 del self._heard[at]
                 self._unrevoked.pop(at, None)
                 continue
-            if world.now > heard + world.settings.session_timeout_ms + SLACK_MS + 5_000:
+            if world.now > self._removed_by(heard + world.settings.session_timeout_ms):
                 self._fail(f"{at[1]} is still a member of {group}, silent since {heard}")
             since = self._unrevoked.get(at)
             timeout = member.metadata.rebalance_timeout_ms
-            if since is not None and member.current.epoch >= 0 and world.now > since[0] + timeout + SLACK_MS + 5_000:
+            if since is not None and member.current.epoch >= 0 and world.now > self._removed_by(since[0] + timeout):
                 self._fail(f"{at[1]} is still a member of {group}, with what it should have revoked since {since}")
+
+    def _removed_by(self, deadline: int) -> int:
+        """When a member is removed at the latest; a removal that can't be appended is tried again."""
+        return max(deadline, self.world.append_failed_at) + RETRY_MS + SLACK_MS
 
     # Members --------------------------------------------------------------------------------------------------------
 

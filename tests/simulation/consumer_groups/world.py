@@ -62,6 +62,7 @@ class ConsumerWorld(CoordinatorWorld):
         self.faults: Faults | None = Faults()
         self.members: dict[str, Member] = {}
         self.append_error: ErrorCode | None = None
+        self.append_failed_at = 0
         self.counts: Counter[str] = Counter()
         self.calm_since: int | None = None
         self._ids = 0
@@ -161,6 +162,7 @@ class ConsumerWorld(CoordinatorWorld):
     def perform(self, step: Step) -> None:
         """Do what the coordinator decided: append, replay, answer."""
         if step.records and self.append_error is not None:
+            self.append_failed_at = self.now
             if step.failed is None:
                 return
             self.perform(step.failed(append_error(self.append_error)))
