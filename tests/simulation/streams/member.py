@@ -164,9 +164,11 @@ class Member:
             if habits.endpoint is not None:
                 request.user_endpoint = Endpoint(host=habits.endpoint[0], port=habits.endpoint[1])
             request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-        # The Java client tells what it has even while it reconciles, if it has just joined, or missed an answer. No
-        # coordinator can know then that it goes on to take the rest: the protocol has no word for it.
-        changed = not joining and not self._reconciling and self.current != self._sent
+        # The Java client tells what it has even while it reconciles, if it has just joined, or missed an answer; and
+        # when it has done what it was told first, though it was told more meanwhile. No coordinator can know then that
+        # it goes on to take the rest: the protocol has no word for it.
+        done = not self._reconciling and self.current == self.target
+        changed = not joining and done and self.current != self._sent
         if changed:
             request.active_tasks, request.standby_tasks, request.warmup_tasks = map(_ids, self.current)
             self._sent = self.current

@@ -145,8 +145,11 @@ class StateReuse:
     def _check_given_up(self, group: Group, task: TaskId, member: Member) -> None:
         """A caught-up copy was given up: there is another, if only on the disk of who is to run the task.
 
-        What goes from one member to another of the same process isn't given up.
+        What goes from one member to another of the same process isn't given up. While the next target is awaited, the
+        copy that this one counts on may have gone with its member.
         """
+        if group.assignment_epoch != group.epoch:
+            return
         heirs = [name for name, tasks in group.target.items() if task in tasks.active.union(*tasks)]
         heir = next((name for name in heirs if task in group.target[name].active), None)
         if (
