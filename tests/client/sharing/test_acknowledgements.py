@@ -83,8 +83,25 @@ def test_a_lock_is_renewed_before_it_ends_and_an_acknowledgement_comes_first() -
     held.renew(101, 0)
     assert not held.sendable, "asked for already"
     held.succeeded(200)
-    assert held.next_deadline() == 200
+    assert held.next_deadline(0) == 200
     assert held.held() == [OffsetSpan(0, 2), OffsetSpan(4, 9)]
+
+
+def test_a_lock_that_has_ended_does_not_keep_others_from_being_renewed() -> None:
+    held = book((0, 4), deadline=50)
+    held.acquire(5, 9, 100)
+    assert held.next_deadline(60) == 100
+    held.renew(101, 60)
+    assert list(held.take(60)) == [Acknowledgement(5, 9, RENEW)]
+    assert held.next_deadline(100) is None
+
+
+def test_a_renewal_that_a_broker_does_not_know_leaves_the_lock() -> None:
+    held = book((0, 1))
+    held.acknowledge(0, 1, RENEW, 0)
+    held.take(0)
+    assert held.failed(divide=True, keeps_locks=True) == [Acknowledgement(0, 1, RENEW)]
+    assert held.acknowledge(0, 1, ACCEPT, 0) == []
 
 
 def test_a_renewal_that_fails_loses_the_lock() -> None:

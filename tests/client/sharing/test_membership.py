@@ -122,6 +122,19 @@ def test_a_late_answer_does_not_bring_back_one_that_leaves() -> None:
     assert subject.state is State.LEAVING and not subject.assignment and subject.due_at == 1
 
 
+def test_a_late_answer_is_not_taken_for_that_of_a_new_join() -> None:
+    subject = member("a")
+    beat(subject, answer())
+    late = subject.request()
+    subject.subscribe([], 1)
+    subject.subscribe(["a"], 1)
+    assert subject.on_response(late, answer(assignment=None), 1) is Reaction.ACCEPT
+    assert (subject.state, subject.due_at) == (State.JOINING, 1)
+    joined, _ = beat(subject, answer(), 1)
+    assert (joined.member_epoch, joined.subscribed_topic_names) == (0, ("a",))
+    assert subject.assignment
+
+
 def test_a_member_that_was_refused_tries_again_with_another_subscription() -> None:
     subject = member("a")
     beat(subject, answer(error=ErrorCode.GROUP_AUTHORIZATION_FAILED))

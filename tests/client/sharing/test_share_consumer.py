@@ -156,6 +156,19 @@ def test_errors_that_pass_are_tried_again_and_each_acknowledgement_counts_once()
     run(scenario())
 
 
+def test_closing_waits_for_what_has_to_be_sent_again() -> None:
+    async def scenario() -> None:
+        async with ShareBroker(10).running() as broker:
+            async with consuming(broker, share_acknowledgement_mode="explicit") as (consumer, results):
+                records = await take(consumer, 10)
+                broker.acknowledge_errors.append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                consumer.acknowledge(records)
+            assert broker.accepted == set(range(10))
+            assert offsets(results, failed=False) == list(range(10)) and not offsets(results, failed=True)
+
+    run(scenario())
+
+
 def test_one_lost_lock_does_not_spoil_the_other_acknowledgements() -> None:
     async def scenario() -> None:
         async with ShareBroker(20).running() as broker:
@@ -275,11 +288,13 @@ def test_brokers_that_cannot_renew_are_not_asked_to() -> None:
                 consumer.acknowledge(two)
                 await consumer.commit()
                 await until(lambda: len(results) == 2)
-            told = {tuple(each.acknowledgements[0]): each.error for each in results}
+                told = {tuple(each.acknowledgements[0]): each.error for each in results}
+                consumer.acknowledge(one)
+                assert await consumer.commit() == {T0: None}, "its lock goes on"
             assert told[1, 1, ACCEPT] is None
             error = told[0, 0, RENEW]
             assert isinstance(error, KafkaError) and error.code is ErrorCode.UNSUPPORTED_VERSION
-            assert broker.accepted == {1}
+            assert broker.accepted == {0, 1}
 
     run(scenario())
 

@@ -141,9 +141,9 @@ class AcknowledgementBook:
         """These offsets aren't held any more, and the user never had them."""
         self._cut(first, last)
 
-    def next_deadline(self) -> float | None:
-        """Returns when the first lock of a held offset ends."""
-        return min(self._deadlines, default=None)
+    def next_deadline(self, now: float) -> float | None:
+        """Returns when the next lock of a held offset ends; None if all have."""
+        return min((deadline for deadline in self._deadlines if deadline > now), default=None)
 
     def expired(self, first: int, last: int, now: float) -> bool:
         """Whether a lock of these offsets has ended, by our clock, or none is held."""
@@ -180,11 +180,11 @@ class AcknowledgementBook:
         return lost
 
     def renew(self, before: float, now: float) -> None:
-        """Renews the locks that end before a time."""
+        """Renews the locks that end before a time, and haven't yet."""
         due = [
             OffsetSpan(first, last)
             for first, last, deadline in zip(self._firsts, self._lasts, self._deadlines, strict=True)
-            if deadline < before
+            if now < deadline < before
         ]
         asked = {(each.first, each.last) for each in self._outstanding() if each.renews}
         self._note([each for each in due if each not in asked], AcknowledgeType.RENEW, now)
@@ -276,11 +276,12 @@ class AcknowledgementBook:
         if batch is not None:
             self._again.append(batch)
 
-    def failed(self, *, divide: bool = False) -> Sequence[Acknowledgement]:
+    def failed(self, *, divide: bool = False, keeps_locks: bool = False) -> Sequence[Acknowledgement]:
         """The broker has taken nothing of what was in flight, and won't.
 
         Args:
             divide: it may take some of the ranges without the others.
+            keeps_locks: locks that it doesn't renew go on until they end.
         """
         batch, self._in_flight = self._in_flight, None
         if batch is None:
@@ -291,7 +292,7 @@ class AcknowledgementBook:
             self._again.append(batch._replace(ranges=batch.ranges[half:]))
             return ()
         for each in batch.ranges:
-            if each.renews:
+            if each.renews and not keeps_locks:
                 self._lose(self.held(each.first, each.last))
         return [each for each in batch.ranges if each.type != GAP]
 

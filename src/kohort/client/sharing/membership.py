@@ -135,12 +135,13 @@ class ShareMembership:
             return Reaction.ACCEPT
         if self.state is State.LEAVING:
             return Reaction.ACCEPT  # the last heartbeat is still to be sent
+        if request.member_epoch != self.epoch:
+            return Reaction.ACCEPT  # it has left since, and joins again
         reaction = HEARTBEAT_ERRORS.reaction_to(response.error_code, joining=request.member_epoch == _JOIN)
         if reaction is Reaction.ACCEPT:
             self._accept(response, now)
         elif reaction is Reaction.REJOIN:
-            if request.member_epoch == self.epoch:
-                self._join(now)
+            self._join(now)
         elif reaction is Reaction.FAIL:
             self.fail(HEARTBEAT_ERRORS.fatal_error(response.error_code, response.error_message))
         else:

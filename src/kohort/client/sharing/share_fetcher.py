@@ -17,6 +17,7 @@ from kohort.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchRe
 
 if TYPE_CHECKING:
     from kohort.client.sharing.share_fetchers import ShareFetchers, Turn
+    from kohort.client.sharing.shared_partitions import SharedPartition
 
 log = logging.getLogger("kohort.client.share_consumer")
 
@@ -75,7 +76,7 @@ class ShareFetcher:
                     await self._fetch(turn)
                 elif turn.acknowledge:
                     await self._acknowledge(turn)
-                elif fetchers.closing:
+                elif fetchers.closing and turn.until is None:
                     await self._close_session()
                     return
                 else:
@@ -120,7 +121,7 @@ class ShareFetcher:
         fetchers, settings = self._fetchers, self._fetchers.settings
         connection = await self._connected()
         wanted = [each for each in turn.fetch or () if each.node_id == self._node_id]
-        asked = [each for each in turn.acknowledge if each.book.sendable] if self._session.open else []
+        asked = self._to_acknowledge(turn) if self._session.open else []
         request = self._session.fetch(
             [each.key for each in wanted], {each.key: each.book.take(fetchers.now) for each in asked}
         )
@@ -138,7 +139,7 @@ class ShareFetcher:
 
     async def _acknowledge(self, turn: Turn) -> None:
         connection = await self._connected()
-        asked = [each for each in turn.acknowledge if each.book.sendable]
+        asked = self._to_acknowledge(turn)
         taken = {each.key: each.book.take(self._fetchers.now) for each in asked}
         if not self._renews:
             renewing = [each for each in asked if any(ack.renews for ack in taken[each.key])]
@@ -151,7 +152,11 @@ class ShareFetcher:
         request = self._session.acknowledge(taken)
         response = await connection.ask(request, ShareAcknowledgeResponse)
         if self._succeeded(response.error_code, response.error_message):
-            self._fetchers.acknowledged(asked, response)
+            self._fetchers.acknowledged(self._node_id, asked, response)
+
+    def _to_acknowledge(self, turn: Turn) -> list[SharedPartition]:
+        """What is still to be acknowledged here: a partition may have moved while a connection was made."""
+        return [each for each in turn.acknowledge if each.node_id == self._node_id and each.book.sendable]
 
     def _succeeded(self, code: int, message: str | None) -> bool:
         """Counts a request of the session; an error of all of it ends the session."""

@@ -173,6 +173,8 @@ class ShareFetchers:
             if self.settings.strict:
                 self._fetching = node_id
             return Turn(fetch=ready, acknowledge=sendable, max_wait_ms=self._max_wait())
+        if self.closing:  # only what has to be sent again is waited for
+            return Turn(until=min((each.acknowledge_at for each in mine if each.book.sendable), default=None))
         times = [each.retry_at for each in mine if each.assigned and each.retry_at > now]
         times += [each.acknowledge_at for each in mine if each.acknowledge_at > now]
         if sendable:
@@ -190,11 +192,11 @@ class ShareFetchers:
             return None
         found = []
         for partition in mine:
-            deadline = partition.book.next_deadline()
-            if deadline is not None and now < deadline <= now + half:
+            deadline = partition.book.next_deadline(now)
+            if deadline is not None and deadline <= now + half:
                 partition.book.renew(now + half, now)
                 found.append(now + half)
-            elif deadline is not None and deadline > now:
+            elif deadline is not None:
                 found.append(deadline - half)
         return min(found, default=None)
 
@@ -232,6 +234,7 @@ class ShareFetchers:
     def fetched(self, node_id: int, asked: Sequence[SharedPartition], response: ShareFetchResponse) -> None:
         """Takes a response without an error of its own; `asked` has the partitions that were acknowledged with it."""
         now = self.now
+        asked = [each for each in asked if each.node_id == node_id]  # the others were settled when they moved
         self._learn_brokers(response.node_endpoints)
         self._learn_lock(response.acquisition_lock_timeout_ms)
         deadline = now + response.acquisition_lock_timeout_ms
@@ -258,9 +261,10 @@ class ShareFetchers:
             self._dry.add(node_id)
         self._fetch_ended(node_id)
 
-    def acknowledged(self, asked: Sequence[SharedPartition], response: ShareAcknowledgeResponse) -> None:
+    def acknowledged(self, node_id: int, asked: Sequence[SharedPartition], response: ShareAcknowledgeResponse) -> None:
         """Takes a response without an error of its own."""
         now = self.now
+        asked = [each for each in asked if each.node_id == node_id]
         self._learn_brokers(response.node_endpoints)
         self._learn_lock(response.acquisition_lock_timeout_ms)
         for topic in response.responses:
@@ -273,7 +277,7 @@ class ShareFetchers:
     def renewals_unsupported(self, partition: SharedPartition) -> None:
         """The broker can't renew locks: that is reported, and other acknowledgements are sent again."""
         error = kafka_error(ErrorCode.UNSUPPORTED_VERSION, "renewing a lock takes Apache Kafka 4.2 or kohort serve")
-        self._partitions.settle(partition, partition.book.failed(divide=True), error)
+        self._partitions.settle(partition, partition.book.failed(divide=True, keeps_locks=True), error)
 
     def session_lost(self, node_id: int, error: Exception) -> None:
         """The session with a broker has ended, and with it what it had locked for us."""

@@ -124,8 +124,7 @@ class SharedPartitions:
     def tidy(self, now: float) -> None:
         """Forgets partitions that aren't assigned, once nothing of them is locked or unsettled."""
         for key, each in tuple(self.by_key.items()):
-            deadline = each.book.next_deadline()
-            locked = deadline is not None and deadline > now
+            locked = each.book.next_deadline(now) is not None
             if not (each.assigned or locked or each.book.sendable or each.book.in_flight):
                 del self.by_key[key]
                 if self.by_name.get(each.at) is each:
