@@ -146,6 +146,7 @@ class Feeder:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 1,
+                "batch.num.messages": 20,  # brokers lock whole batches: a member that is killed has few in hand
                 "reconnect.backoff.max.ms": 200,
             }
         )
