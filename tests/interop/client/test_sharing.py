@@ -211,7 +211,7 @@ def test_a_lock_is_renewed_while_the_body_works(broker: Server, new_topic: NewTo
     write(broker.bootstrap, topic, numbered(1, 1))
 
     async def scenario() -> None:
-        await set_group(broker.bootstrap, group, record_lock_duration_ms="1000")
+        await set_group(broker.bootstrap, group, record_lock_duration_ms="3000")
         async with (
             ShareConsumer(broker.bootstrap, group_id=group) as worker,
             ShareConsumer(broker.bootstrap, group_id=group) as other,
@@ -219,7 +219,7 @@ def test_a_lock_is_renewed_while_the_body_works(broker: Server, new_topic: NewTo
             worker.subscribe(topic)
             async for record in worker:
                 other.subscribe(topic)
-                assert await other.poll(timeout_ms=3000) == []
+                assert await other.poll(timeout_ms=5_000) == []
                 worker.acknowledge(record)
                 assert await worker.commit() == {TopicPartition(topic, 0): None}
                 break
