@@ -131,7 +131,7 @@ def test_a_flipped_byte_ends_the_log_there(
     log.close()
 
 
-def test_nothing_stays_after_a_batch_that_is_damaged(tmp_path: Path) -> None:
+def test_nothing_stays_readable_after_a_batch_that_is_damaged(tmp_path: Path) -> None:
     log, offsets, sizes = write(tmp_path, [(3, False, Compression.NONE)] * 20)
     log.close(clean=False)
     directory = tmp_path / "topic-0"
@@ -141,10 +141,11 @@ def test_nothing_stays_after_a_batch_that_is_damaged(tmp_path: Path) -> None:
     content[sizes[1] + 40] ^= 1
     first.write_bytes(content)
     log = reopened(tmp_path)
-    assert (log.log_end_offset, log.size) == (offsets[1], sizes[1])
-    assert {path.name[:20] for path in directory.glob("0*")} == {"0" * 20}
+    assert (log.log_end_offset, log.size) == (offsets[-1], sizes[1])
+    assert sorted(int(path.stem) for path in directory.glob("0*.log")) == [0, offsets[-1]]
+    assert [header.next_offset for header in headers_of(log)] == offsets[:2]
     log.append(batch(), now=NOW)
-    assert len(headers_of(log)) == 3
+    assert [header.base_offset for header in headers_of(log)] == [0, offsets[0], offsets[-1]]
 
 
 def test_only_what_is_after_the_recovery_point_is_read(tmp_path: Path) -> None:
@@ -157,7 +158,8 @@ def test_only_what_is_after_the_recovery_point_is_read(tmp_path: Path) -> None:
     log = reopened(tmp_path, recovery_point=offsets[10])
     assert log.log_end_offset == offsets[-1]
     log.close(clean=False)
-    assert reopened(tmp_path).log_end_offset == 0
+    log = reopened(tmp_path)
+    assert (log.size, log.log_end_offset) == (0, offsets[-1])
 
 
 def test_recovered_indexes_are_those_that_were(tmp_path: Path) -> None:
@@ -225,7 +227,7 @@ def test_a_clean_log_that_ends_before_its_index_does(tmp_path: Path) -> None:
     assert len(headers_of(log)) == 2
 
 
-def test_damage_before_the_recovery_point_is_no_traceback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_before_the_recovery_point_is_cut_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Without snapshots, all of the log is read for its producers."""
     log, offsets, _ = write(tmp_path, [(3, True, Compression.NONE)] * 20)
     log.close(clean=False)
@@ -236,8 +238,9 @@ def test_damage_before_the_recovery_point_is_no_traceback(tmp_path: Path, caplog
     content[16] = 9
     first.write_bytes(content)
     log = reopened(tmp_path, recovery_point=offsets[-1])
-    assert log.offline is not None
-    assert "restart the server" in caplog.text
+    assert "offsets 0 to 2 are lost" in caplog.text
+    assert "offsets 3 to 11, can't be read for now" in caplog.text
+    assert [header.next_offset for header in headers_of(log, 12)] == offsets[4:]
     log.close()
 
 

@@ -74,6 +74,24 @@ class OffsetIndex(_IndexFile):
         while self.offsets and not self.offsets[-1] and not self.positions[-1]:
             del self.offsets[-1], self.positions[-1]
 
+    @staticmethod
+    def last_entry(path: Path) -> tuple[int, int] | None:
+        """Reads the last entry of a file alone: offset and position; None where it has none, or ends in zeros."""
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            entries = os.fstat(fd).st_size // _OFFSET_ENTRY.size
+            if not entries:
+                return None
+            offset, position = _OFFSET_ENTRY.unpack(
+                read_exactly(fd, _OFFSET_ENTRY.size, (entries - 1) * _OFFSET_ENTRY.size)
+            )
+        finally:
+            os.close(fd)
+        return (offset, position) if offset > 0 or position > 0 else None
+
     def __len__(self) -> int:
         return len(self.offsets)
 

@@ -9,13 +9,14 @@ from typing import Final
 
 from kohort.log.compaction import CompactionPlan, plan_compaction, swap_in
 from kohort.log.config import LogConfig
+from kohort.log.damage import Report, tell
 from kohort.log.files import SNAPSHOT, file_name, make_directory
 from kohort.log.local_log import LocalLog
 from kohort.log.lookup import aborted_between, latest_timestamp, offset_after, offset_for_timestamp
 from kohort.log.producer_state import EndTransactionMarker
 from kohort.log.recovery import ended_transaction, load, new_log
 from kohort.log.retention import deletable
-from kohort.log.segment import Segment
+from kohort.log.segment import DamagedSegmentError, Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_markers import encode_marker
 from kohort.log.types import Aborted, AppendInfo, Origin, TimestampedOffset
@@ -59,6 +60,8 @@ class Log(LocalLog):
         log_start_offset: int = 0,
         cleaned_offset: int = 0,
         durable: bool = False,
+        contiguous: bool = False,
+        report: Report = tell,
     ) -> Log:
         """Opens or creates a partition's directory.
 
@@ -67,24 +70,27 @@ class Log(LocalLog):
             now: ms since 1970.
             clean: whether the last shutdown was clean, so that no recovery is needed.
             recovery_point, log_start_offset, cleaned_offset: from the checkpoints (`DataDirectory`).
+            contiguous: whether offsets that are lost are given to other records, instead of left out.
+            report: hears what is lost or wrong, now and while the log is used.
 
         Returns:
             The log; an offline one if its files can't be read.
         """
-        log = cls(directory, config, durable=durable)
+        log = cls(directory, config, durable=durable, report=report)
         try:
             if make_directory(directory):
                 loaded = new_log(directory, log_start_offset, now)
             else:
                 loaded = load(
                     directory, config, now=now, clean=clean, recovery_point=recovery_point,
-                    log_start_offset=log_start_offset,
+                    log_start_offset=log_start_offset, cleaned_offset=cleaned_offset, contiguous=contiguous,
+                    report=report,
                 )  # fmt: skip
         except (OSError, CorruptRecordError) as error:
             log._fail("opened", error)
             return log
         log._loaded = True
-        log._segments = Segments(loaded.segments)
+        log._segments = Segments(loaded.segments, report)
         log._producers, log._epochs = loaded.producers, loaded.epochs
         log._snapshot_offset = loaded.snapshot_offset
         log.log_start_offset, log.log_end_offset = loaded.log_start_offset, loaded.log_end_offset
@@ -255,7 +261,7 @@ class Log(LocalLog):
             min_one: whether a first batch larger than `max_bytes` is returned complete; otherwise nothing is.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE or KAFKA_STORAGE_ERROR.
+            KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE where a batch is damaged, or KAFKA_STORAGE_ERROR.
         """
         if self.offline is not None:
             self._check()
@@ -277,6 +283,8 @@ class Log(LocalLog):
                     return data
         except OSError as error:
             raise self._fail("read", error) from error
+        except DamagedSegmentError as error:
+            raise self._damaged(error) from error
         return b""
 
     def aborted_transactions(self, start: int, end: int, *, size: int | None = None) -> list[Aborted]:
@@ -347,10 +355,11 @@ class Log(LocalLog):
         with self._storing("cleaned"):
             with self._lock:
                 old = self._segments.replace(0, number, [])
+            # First: where an epoch starts before all segments, some are missing.
+            self._epochs.truncate_start(offset)
             for segment in old:
                 segment.delete()
                 (self.directory / file_name(segment.base_offset, SNAPSHOT)).unlink(missing_ok=True)
-            self._epochs.truncate_start(offset)
 
     def plan_compaction(self, now: int) -> CompactionPlan | None:
         """Plans a compaction if one is due, by the dirty ratio and compaction lags; see `CompactionPlan`."""

@@ -1,8 +1,11 @@
 """Opens a log's directory, and recovers it after a crash.
 
-After a clean shutdown only the end of the last segment is read. Otherwise every segment from the recovery point on is
+After a clean shutdown only the ends of the segments are read. Otherwise every segment from the recovery point on is
 validated: the log is truncated at the first incomplete or invalid batch, and indexes, leader epochs and producer state
 are rebuilt from the rest. An interrupted compaction is completed or undone.
+
+Whatever is lost is reported. Whole batches after a damage are set aside (`aside`), and the log goes on after them:
+their offsets aren't given to other records.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from kohort.log.config import LogConfig
+from kohort.log.damage import Range, Report, tell
 from kohort.log.files import (
     CLEANED,
     DELETED,
@@ -29,10 +34,11 @@ from kohort.log.files import (
     offset_of,
 )  # fmt: skip
 from kohort.log.leader_epochs import LeaderEpochs
+from kohort.log.losses import Losses
 from kohort.log.producer_snapshot import load_snapshot
 from kohort.log.producer_state import ProducerStates
 from kohort.log.scan import ScannedBatch, scan
-from kohort.log.segment import Segment
+from kohort.log.segment import DamagedSegmentError, Segment
 from kohort.log.transaction_index import AbortedTransaction
 from kohort.log.transaction_markers import read_marker
 from kohort.protocol.errors import CorruptRecordError
@@ -63,34 +69,72 @@ class Loaded:
 
 
 def load(
-    directory: Path, config: LogConfig, *, now: int, clean: bool, recovery_point: int, log_start_offset: int
+    directory: Path,
+    config: LogConfig,
+    *,
+    now: int,
+    clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    cleaned_offset: int = 0,
+    contiguous: bool = False,
+    report: Report = tell,
 ) -> Loaded:
     """Loads a log; an empty directory becomes a log that starts at `log_start_offset`.
 
+    Args:
+        contiguous: whether the log goes on where it ends, whatever is lost.
+
     Raises:
-        OSError: a file can't be read or truncated.
+        OSError: a file can't be read, truncated or set aside.
         CorruptRecordError: a batch before the recovery point is damaged, and needed.
     """
     names = _finish_swaps(directory)
     snapshots = sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
     bases = sorted(offset for name in names if name.endswith(LOG) and (offset := offset_of(name)) is not None)
+    losses = Losses(directory, report)
     if not bases:
-        return _emptied(directory, snapshots, log_start_offset, now)
+        end = log_start_offset if contiguous else max(log_start_offset, recovery_point)
+        losses.missing(Range(log_start_offset, max(end, recovery_point)), "the directory has no segments")
+        return _emptied(directory, snapshots, end, now)
     _remove_orphans(directory, names, set(bases))
     epochs = LeaderEpochs(directory)
     if EPOCHS in names:
         epochs.load()
     segments = [Segment(directory, base, (directory / file_name(base, LOG)).stat().st_size, now) for base in bases]
+    for segment in segments:
+        segment.report = report
+    if epochs.starts:
+        first = max(log_start_offset, epochs.starts[0][1])
+        losses.missing(Range(first, bases[0]), f"the segments before {file_name(bases[0], LOG)} are missing")
     to_recover = _first_to_recover(segments, names, clean, recovery_point)
     log_end = _clean_end(segments[-1]) if to_recover == len(segments) else None
     if log_end is None:
         to_recover = min(to_recover, len(segments) - 1)
+    sealed = pairwise(segments[: to_recover + 1])
+    ends = [_sealed_end(segment, following.base_offset, losses) for segment, following in sealed]
     producers = ProducerStates()
     start = segments[to_recover].base_offset if log_end is None else log_end
     snapshot = load_snapshot(directory, [offset for offset in snapshots if offset <= start], producers)
-    _replay(segments, producers, snapshot or 0, start)
+    _replay(segments, producers, snapshot or 0, start, losses)
     if log_end is None:
-        log_end = _recover(segments, to_recover, producers, epochs, config)
+        more, log_end = _recover(segments, to_recover, producers, epochs, config, losses, recovery_point)
+        ends += more
+    for end, following in zip(ends, segments[1:], strict=False):
+        if not config.compact and following.base_offset > cleaned_offset:
+            losses.missing(
+                Range(end, following.base_offset),
+                f"a segment is missing before {file_name(following.base_offset, LOG)}",
+            )
+    end = max(log_end, losses.end)
+    if recovery_point > end:
+        losses.missing(Range(end, recovery_point), "the log ends before these, though they were on the disk")
+        end = recovery_point
+    if end > log_end and not contiguous:
+        segments[-1].seal()
+        segments[-1].release()
+        segments.append(Segment.create(directory, end, now))
+        log_end = end
     if log_end < log_start_offset:
         _log.warning("%s: ends at %d, before its log start offset %d: emptied", directory, log_end, log_start_offset)
         for segment in segments:
@@ -141,33 +185,64 @@ def _first_to_recover(segments: list[Segment], names: set[str], clean: bool, rec
 
 def _clean_end(segment: Segment) -> int | None:
     """Returns the offset after the last batch; None if the end is damaged in spite of the clean shutdown."""
-    end = segment.base_offset
-    start = segment.index.positions[-1] if len(segment.index) else 0
     try:
-        if start and start >= segment.size:
-            raise CorruptRecordError(None, segment.size, f"the index has a batch at byte {start}")
         for header, _, _ in scan(segment.fd, 0, segment.size, check=False):
             segment.first_timestamp = header.max_timestamp
             break
-        for header, _, _ in scan(segment.fd, start, segment.size, check=False):
-            end = header.next_offset
+        return segment.end_offset()
     except CorruptRecordError as error:
         _log.warning("%s: was closed cleanly, but doesn't end with a batch: %s", segment.path(LOG), error)
         return None
+
+
+def _sealed_end(segment: Segment, following: int, losses: Losses) -> int:
+    """Returns the offset after the last batch of a sealed segment; one that doesn't end with a batch is cut."""
+    try:
+        return segment.end_offset()
+    except DamagedSegmentError:
+        return _cut(segment, following, losses)
+    finally:
+        segment.release()
+
+
+def _cut(segment: Segment, following: int, losses: Losses) -> int:
+    """Cuts a sealed segment off before its first damage; returns the offset after the batches that are left.
+
+    The segment after it begins at offset `following`.
+
+    Its transaction index stays: that knows of transactions that began in other segments.
+    """
+    end, valid = segment.base_offset, 0
+    try:
+        for batch in scan(segment.fd, 0, segment.size, check=True, base_offset=segment.base_offset):
+            end, valid = batch.header.next_offset, valid + batch.header.size
+    except CorruptRecordError as error:
+        losses.truncate([segment], valid, end, error.reason, following)
+        segment.make_indexes()
     return end
 
 
-def _replay(segments: list[Segment], producers: ProducerStates, start: int, end: int) -> None:
+def _replay(segments: list[Segment], producers: ProducerStates, start: int, end: int, losses: Losses) -> None:
     """Applies the batches from offset `start` up to `end` to the producer state."""
     for number, segment in enumerate(segments):
         if segment.base_offset >= end:
             break
         if number + 1 < len(segments) and segments[number + 1].base_offset <= start:
             continue
-        for batch in segment.batches(max(start, segment.base_offset)):
-            if batch.header.base_offset >= start:
-                _apply(producers, batch)
-        if number + 1 < len(segments):
+        sealed = number + 1 < len(segments)
+        applied = max(start, segment.base_offset)
+        while True:
+            try:
+                for batch in segment.batches(applied):
+                    if batch.header.base_offset >= applied:
+                        _apply(producers, batch)
+                        applied = batch.header.next_offset
+                break
+            except DamagedSegmentError:
+                if not sealed:
+                    raise
+                _cut(segment, segments[number + 1].base_offset, losses)
+        if sealed:
             segment.release()
 
 
@@ -191,38 +266,43 @@ def _apply(producers: ProducerStates, batch: ScannedBatch) -> AbortedTransaction
 
 
 def _recover(
-    segments: list[Segment], first: int, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
-) -> int:
+    segments: list[Segment],
+    first: int,
+    producers: ProducerStates,
+    epochs: LeaderEpochs,
+    config: LogConfig,
+    losses: Losses,
+    recovery_point: int,
+) -> tuple[list[int], int]:
     """Validates and reindexes the segments from number `first` on; truncates the log at the first invalid batch.
 
-    Returns the offset after the last valid batch.
+    Returns the offsets after the last valid batch of each segment, and after that of the last one.
     """
-    log_end = segments[first].base_offset
+    ends = []
     for number in range(first, len(segments)):
         segment = segments[number]
-        size = segment.size
-        log_end, valid = _recover_segment(segment, producers, epochs, config)
+        end, valid, error = _recover_segment(segment, producers, epochs, config)
+        ends.append(end)
+        if error is not None:
+            losses.truncate(segments[number:], valid, end, error.reason, recovery_point)
+            for later in segments[number + 1 :]:
+                later.delete()
+            del segments[number + 1 :]
         if number + 1 < len(segments):
             segment.seal()
             segment.release()
-        if valid < size:
-            rest = segments[number + 1 :]
-            lost = size - valid + sum(later.size for later in rest)
-            _log.warning(
-                "%s: truncated at byte %d, offset %d: %d bytes without valid batches are lost, as after a crash",
-                segment.path(LOG), valid, log_end, lost,
-            )  # fmt: skip
-            for later in rest:
-                later.delete()
-            del segments[number + 1 :]
+        else:
             break
-    return log_end
+    return ends, ends[-1]
 
 
 def _recover_segment(
     segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
-) -> tuple[int, int]:
-    """Validates and reindexes one segment; returns the offset and position after its last valid batch."""
+) -> tuple[int, int, CorruptRecordError | None]:
+    """Validates and reindexes one segment.
+
+    Returns the offset and position after its last valid batch, and what is wrong there; None where the segment ends.
+    """
     size, end, valid = segment.size, segment.base_offset, 0
     segment.reset_indexes()
     try:
@@ -244,9 +324,8 @@ def _recover_segment(
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
             end, valid = header.next_offset, valid + header.size
     except CorruptRecordError as error:
-        _log.info("%s: %s", segment.path(LOG), error)
-        segment.truncate(valid)
-    return end, valid
+        return end, valid, error
+    return end, valid, None
 
 
 def _finish_swaps(directory: Path) -> set[str]:

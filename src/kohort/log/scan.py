@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from kohort.log.files import read_exactly
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import (
     HEADER_SIZE,
@@ -64,9 +65,32 @@ def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) ->
             except CorruptRecordError as error:
                 raise CorruptRecordError(header.base_offset, position, error.reason) from None
             if header.base_offset < expected:
-                reason = f"its base offset should be {expected} at least"
+                reason = f"its base offset is {header.base_offset} where {expected} is the least"
                 raise CorruptRecordError(header.base_offset, position, reason)
+            # The checksum doesn't cover the base offset. If the next batch begins before this one ends, though not
+            # before this one might begin, then it is this one's that is wrong.
+            if header.base_offset > expected:
+                following = _base_offset(fd, position + size, end)
+                if following is not None and expected <= following < header.next_offset:
+                    reason = f"its base offset is {header.base_offset}, but the next batch begins at {following}"
+                    raise CorruptRecordError(header.base_offset, position, reason)
             expected = header.next_offset
         yield ScannedBatch(header, data, position)
         position += size
         at += size
+
+
+def _base_offset(fd: int, position: int, end: int) -> int | None:
+    """The base offset of the batch at a position; None where there is none."""
+    if end - position < HEADER_SIZE:
+        return None
+    return read_header(read_exactly(fd, HEADER_SIZE, position)).base_offset
+
+
+def claimed_end(fd: int, position: int, end: int, offset: int) -> int:
+    """The offset after a batch that isn't whole, if its header is plausible; else `offset`, where it should begin."""
+    if end - position < HEADER_SIZE:
+        return offset
+    header = read_header(read_exactly(fd, HEADER_SIZE, position))
+    plausible = header.base_offset == offset and header.magic == MAGIC and 0 <= header.last_offset_delta < 2**24
+    return header.next_offset if plausible else offset

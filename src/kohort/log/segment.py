@@ -5,24 +5,35 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kohort.log.damage import Damage, DamageKind, Report, tell
 from kohort.log.files import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name, read_exactly
 from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
+from kohort.log.salvage import stretches
 from kohort.log.scan import ScannedBatch, scan
 from kohort.log.transaction_index import TransactionIndex
+from kohort.protocol.errors import CorruptRecordError
+from kohort.protocol.records.batch import HEADER_SIZE, MAGIC, MAX_OFFSET
 
 _MAX_RELATIVE: Final = 2**31 - 1
 _INDEX_ENTRY: Final = 8
 _TIME_INDEX_ENTRY: Final = 12
 _UNKNOWN: Final = -2
 
-_BATCH_BOUNDS: Final = struct.Struct(">qi11xi")
-"""Header fields that lead to the next batch: base offset, length, last offset delta."""
+_BATCH_BOUNDS: Final = struct.Struct(">qi4xb6xi")
+"""Header fields that lead to the next batch: base offset, length, magic, last offset delta."""
+
+_MAX_TIMESTAMP: Final = struct.Struct(">35xq")
+
+INDEX_INTERVAL: Final = 4096
+"""Bytes between two entries of an index that is made anew."""
 
 _PREFIX: Final = 12
+_LEAST_LENGTH: Final = HEADER_SIZE - _PREFIX
 _WINDOW: Final = 4096
 
 
@@ -34,11 +45,26 @@ class Located(NamedTuple):
     base_offset: int
 
 
+class DamagedSegmentError(CorruptRecordError):
+    """A batch where the next one can't be found from.
+
+    Attributes:
+        segment: that has it.
+        expected: the offset after the batches before it.
+    """
+
+    def __init__(self, segment: Segment, position: int, expected: int) -> None:
+        super().__init__(None, position, "it isn't a whole batch")
+        self.segment = segment
+        self.expected = expected
+
+
 class Segment:
     """Batches from `base_offset` on.
 
     Files are opened on use: a segment that isn't read has no descriptor. The active segment keeps its log open, and its
-    indexes once they have an entry.
+    indexes once they have an entry. An entry of an index is believed only if the log agrees: else `report` is told, and
+    the indexes are made anew.
 
     Attributes:
         directory, base_offset: its directory, and its files' name; `suffix` follows the names.
@@ -59,6 +85,7 @@ class Segment:
         "created",
         "directory",
         "first_timestamp",
+        "report",
         "size",
         "suffix",
         "unflushed",
@@ -72,6 +99,7 @@ class Segment:
         self.suffix = suffix
         self.unflushed = False
         self.first_timestamp = NO_TIMESTAMP
+        self.report: Report = tell
         self._fd = -1
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -127,8 +155,9 @@ class Segment:
     def max_timestamp(self) -> int:
         """The latest timestamp of its records, ms since 1970; -1 if none has any."""
         if self._max_timestamp == _UNKNOWN:
-            self._max_timestamp, offset = self.time_index.last
-            self._max_offset = self.base_offset + offset
+            timestamp, offset = self.time_index.last
+            if timestamp < 0 or self._has_time(timestamp, offset):
+                self._max_timestamp, self._max_offset = timestamp, self.base_offset + offset
         return self._max_timestamp
 
     @property
@@ -220,22 +249,114 @@ class Segment:
 
         Raises:
             OSError: the file can't be read, or was changed.
+            DamagedSegmentError: what is on the way isn't a batch.
         """
-        position, end, fd = self.index.position_before(offset - self.base_offset), self.size, self.fd
+        found = self._search(offset)
+        return found if found.size else None
+
+    def end_offset(self) -> int:
+        """Returns the offset after the last batch; raises as `locate`."""
+        if self._index is None and (entry := OffsetIndex.last_entry(self.path(INDEX))) is not None:
+            found = self._walk(MAX_OFFSET + 1, entry[1], self.base_offset + entry[0])
+            if found is not None:
+                return found.base_offset
+        return self._search(MAX_OFFSET + 1).base_offset
+
+    def _search(self, offset: int) -> Located:
+        index = self.index
+        entry = bisect_right(index.offsets, min(offset - self.base_offset, _MAX_RELATIVE)) - 1
+        if entry < 0:
+            found = self._walk(offset, 0, None)
+            assert found is not None
+            return found
+        position, last = index.positions[entry], self.base_offset + index.offsets[entry]
+        found = self._walk(offset, position, last)
+        if found is not None:
+            return found
+        self.reindex(f"{self.path(INDEX).name} says that the batch with offset {last} is at byte {position}")
+        return self._search(offset)
+
+    def _walk(self, offset: int, position: int, last_offset: int | None) -> Located | None:
+        """Goes from batch to batch, from a position on; what is located has the size 0 at the segment's end.
+
+        Args:
+            last_offset: of the first batch, as the index says; None is returned if that is wrong.
+        """
+        end, fd = self.size, self.fd
+        expected = self.base_offset if last_offset is None else last_offset
         while position < end:
             window = read_exactly(fd, min(_WINDOW, end - position), position)
-            at, last = 0, len(window) - _BATCH_BOUNDS.size
-            while at <= last:
-                base, length, delta = _BATCH_BOUNDS.unpack_from(window, at)
-                if base + delta >= offset:
-                    return Located(position + at, length + _PREFIX, base)
-                if length <= 0:
-                    break
-                at += length + _PREFIX
-            if not at or length <= 0:
-                raise OSError(errno.EIO, f"no batch at byte {position + at} of {self.path(LOG)}")
+            at, final = 0, len(window) - _BATCH_BOUNDS.size
+            while at <= final:
+                base, length, magic, delta = _BATCH_BOUNDS.unpack_from(window, at)
+                last = base + delta
+                if last_offset is not None:
+                    if magic != MAGIC or last != last_offset:
+                        return None
+                    last_offset = None
+                size = length + _PREFIX
+                if magic != MAGIC or length < _LEAST_LENGTH or last < expected or position + at + size > end:
+                    raise DamagedSegmentError(self, position + at, expected)
+                if last >= offset:
+                    return Located(position + at, size, base)
+                at += size
+                expected = last + 1
+            if not at:
+                if last_offset is not None:
+                    return None
+                raise DamagedSegmentError(self, position, expected)
             position += at
-        return None
+        return None if last_offset is not None else Located(end, 0, expected)
+
+    def offset_before(self, timestamp: int) -> int:
+        """Returns an offset before which no record is as late as `timestamp` (ms since 1970); raises as `locate`."""
+        times = self.time_index
+        entry = bisect_left(times.timestamps, timestamp) - 1
+        if entry < 0:
+            return self.base_offset
+        if self._has_time(times.timestamps[entry], times.offsets[entry]):
+            return self.base_offset + times.offsets[entry]
+        return self.base_offset + self.time_index.offset_before(timestamp)
+
+    def _has_time(self, timestamp: int, relative: int) -> bool:
+        """Whether an entry of the time index agrees with the log; if not, the indexes are made anew."""
+        try:
+            found = self.locate(self.base_offset + relative)
+        except DamagedSegmentError:
+            return True  # what reads the batches there says so
+        if found is not None:
+            (latest,) = _MAX_TIMESTAMP.unpack(read_exactly(self.fd, _MAX_TIMESTAMP.size, found.position))
+            if latest == timestamp:
+                return True
+        self.reindex(
+            f"{self.path(TIME_INDEX).name} says that the batch with offset {self.base_offset + relative} "
+            f"has the time {timestamp}"
+        )
+        return False
+
+    def reindex(self, reason: str) -> None:
+        """Makes offset index and time index anew from the log's valid batches, as an entry is wrong.
+
+        Args:
+            reason: what the entry says, for the report.
+
+        Raises:
+            OSError: a file can't be read or written.
+        """
+        self.report(Damage(DamageKind.WRONG_INDEX, self.directory, f"{reason}, but the log has no such batch there"))
+        self.make_indexes()
+
+    def make_indexes(self) -> None:
+        """Makes offset index and time index anew from the log's valid batches; raises as `reindex`."""
+        self.index.truncate(0)
+        self.time_index.truncate(0)
+        self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
+        for run in stretches(self.fd, 0, self.size, base_offset=self.base_offset, least=self.base_offset):
+            for header, _, at in scan(self.fd, run.position, run.position + run.size, check=False):
+                self.index_batch(at, header.size, header.last_offset, header.max_timestamp, INDEX_INTERVAL)
+        if self.max_timestamp >= 0:
+            self.time_index.append(self._max_timestamp, self._max_offset - self.base_offset)
+        self.unflushed = True
 
     def read(self, offset: int, max_bytes: int, up_to: int | None, min_one: bool) -> bytes | None:
         """Reads batches from the one with `offset` on; None if the segment has none.
@@ -260,8 +381,16 @@ class Segment:
         return read_exactly(self.fd, min(max_bytes, end - position), position)
 
     def batches(self, offset: int) -> Iterator[ScannedBatch]:
+        """Yields the batches from the one with `offset` on; raises as `locate`."""
         first = self.locate(offset)
-        return iter(()) if first is None else scan(self.fd, first.position, self.size, check=False)
+        if first is not None:
+            expected = first.base_offset
+            try:
+                for batch in scan(self.fd, first.position, self.size, check=False):
+                    expected = batch.header.next_offset
+                    yield batch
+            except CorruptRecordError as error:
+                raise DamagedSegmentError(self, error.position, expected) from error
 
     # Files
 

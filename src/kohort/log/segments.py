@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
+from kohort.log.damage import Report
 from kohort.log.segment import Segment
 
 _CACHED_SEGMENTS: Final = 8
@@ -14,12 +15,15 @@ _CACHED_SEGMENTS: Final = 8
 
 
 class Segments:
-    """Segments by base offset; the last one is `active`, and appended to."""
+    """Segments by base offset; the last one is `active`, and appended to. `report` hears of wrong indexes."""
 
-    __slots__ = ("_all", "_bases", "_recently_used", "active", "sealed_size")
+    __slots__ = ("_all", "_bases", "_recently_used", "_report", "active", "sealed_size")
 
-    def __init__(self, segments: list[Segment]) -> None:
+    def __init__(self, segments: list[Segment], report: Report) -> None:
         self._all = segments
+        self._report = report
+        for segment in segments:
+            segment.report = report
         self._bases = [segment.base_offset for segment in segments]
         self._recently_used: OrderedDict[int, Segment] = OrderedDict()
         self.active = segments[-1]
@@ -56,6 +60,7 @@ class Segments:
 
     def add(self, segment: Segment) -> None:
         """Adds the new active segment."""
+        segment.report = self._report
         sealed, self.active = self.active, segment
         self.sealed_size += sealed.size
         self._all.append(segment)
@@ -64,6 +69,8 @@ class Segments:
 
     def replace(self, first: int, last: int, segments: list[Segment]) -> list[Segment]:
         """Replaces the segments numbered from `first` up to `last` by `segments`, and returns them."""
+        for segment in segments:
+            segment.report = self._report
         old = self._all[first:last]
         for segment in old:
             self._recently_used.pop(segment.base_offset, None)

@@ -1,0 +1,91 @@
+"""Sets whole batches aside that come after a damage.
+
+They are in files of their own beside the segments, named by their first offset: `00000000000000001250.log.aside`. Such
+a file is a segment's log: renamed, it is one again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kohort.log.damage import Aside, Range
+from kohort.log.files import LOG, file_name, fsync_directory, read_exactly, write_at
+from kohort.log.salvage import Stretch, stretches
+from kohort.log.segment import Segment
+
+ASIDE: Final = ".aside"
+
+_CHUNK: Final = 1 << 20
+
+
+class Rest(NamedTuple):
+    """What was found after a damage.
+
+    Attributes:
+        aside: the whole batches, as they were set aside.
+        lost: the offsets between these.
+        size: bytes that aren't in whole batches.
+        end: the offset after the last whole batch.
+    """
+
+    aside: tuple[Aside, ...]
+    lost: tuple[Range, ...]
+    size: int
+    end: int
+
+
+def set_aside(directory: Path, segments: Sequence[Segment], position: int, offset: int) -> Rest:
+    """Copies the whole batches after a position of the first of `segments`, and those of the others, into files beside.
+
+    The segments stay as they are. The files are on the disk on return.
+
+    Args:
+        offset: the end of the batches before the position.
+
+    Raises:
+        OSError: a file can't be read or written.
+    """
+    aside, lost, size = [], [], 0
+    for number, segment in enumerate(segments):
+        start = 0 if number else position
+        size += segment.size - start
+        for found in stretches(segment.fd, start, segment.size, base_offset=segment.base_offset, least=offset):
+            name = _copy(directory, segment.fd, found)
+            aside.append(Aside(name, found.offsets, found.batches))
+            size -= found.size
+            if found.offsets.first > offset:
+                lost.append(Range(offset, found.offsets.first))
+            offset = found.offsets.end
+        if number:
+            segment.release()
+    if aside:
+        fsync_directory(directory)
+    return Rest(tuple(aside), tuple(lost), size, offset)
+
+
+def _copy(directory: Path, fd: int, found: Stretch) -> str:
+    """Copies a stretch to a file of its own; returns its name."""
+    name = base = file_name(found.offsets.first, LOG + ASIDE)
+    number = 0
+    # A crash may have come between this and what follows: then the same is there already.
+    while (directory / name).exists() and (directory / name).stat().st_size != found.size:
+        number += 1
+        name = f"{base}.{number}"
+    copy = os.open(directory / f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        for start in range(0, found.size, _CHUNK):
+            piece = read_exactly(fd, min(_CHUNK, found.size - start), found.position + start)
+            write_at(copy, piece, start)
+        os.fsync(copy)
+    finally:
+        os.close(copy)
+    (directory / f"{name}.tmp").replace(directory / name)
+    return name
+
+
+def is_aside(name: str) -> bool:
+    """Whether a file of that name has batches that were set aside."""
+    return LOG + ASIDE in name and not name.endswith(".tmp")
