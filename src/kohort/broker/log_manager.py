@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from kohort.broker.config import ConfigError, Settings
 from kohort.broker.config.component_settings import log_config
 from kohort.broker.metadata_log import unusable
-from kohort.broker.topics import Partition, Topic
+from kohort.broker.topics import Topic
 from kohort.log import DataDirectory, Log, LogConfig
 from kohort.log.data_directory import PartitionName, read_topic_id, uuid_text, write_topic_id
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
@@ -91,10 +91,10 @@ class LogManager:
             raise unusable(opened, reason)
         return opened
 
-    def open(self, topic: Topic, indexes: range) -> list[Log]:
+    def open(self, topic: Topic, indexes: range) -> Iterator[Log]:
         """Opens or creates the logs of partitions; sets aside those of a deleted topic with the same name."""
         config = log_config(self._settings, topic.configs)
-        return [self._open(topic, index, config) for index in indexes]
+        return (self._open(topic, index, config) for index in indexes)
 
     def _open(self, topic: Topic, index: int, config: LogConfig) -> Log:
         name = PartitionName(topic.name, index)
@@ -118,8 +118,8 @@ class LogManager:
             if name != _METADATA and name not in known:
                 _set_aside(self.directory / str(name), "belongs to no topic")
 
-    def remove(self, partition: Partition) -> None:
-        partition.log.delete()
+    def remove(self, log: Log) -> None:
+        log.delete()
 
     def configure(self, topic: Topic) -> None:
         config = log_config(self._settings, topic.configs)
