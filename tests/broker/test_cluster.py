@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,8 @@ from kohort.broker.topics import Topics
 class Storage:
     """Partitions without logs."""
 
-    def open(self, topic: Any, indexes: range) -> list[Any]:
-        return [None for _ in indexes]
+    def open(self, topic: Any, indexes: range, *, new: bool = False) -> list[Any]:
+        return [SimpleNamespace(offline=None) for _ in indexes]
 
     def remove(self, partition: Any) -> None: ...
 

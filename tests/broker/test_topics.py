@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,9 +24,9 @@ class Memory:
     opened: list[tuple[str, int]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
-    def open(self, topic: Topic, indexes: range) -> list[Log]:
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> list[Log]:
         self.opened += [(topic.name, index) for index in indexes]
-        return [cast(Log, object()) for _ in indexes]
+        return [cast(Log, SimpleNamespace(offline=None)) for _ in indexes]
 
     def remove(self, partition: Partition) -> None:
         self.removed.append(str(partition))

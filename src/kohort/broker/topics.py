@@ -111,8 +111,8 @@ def _collision_key(name: str) -> str:
 class PartitionLogs(Protocol):
     """The logs of partitions; see `LogManager`."""
 
-    def open(self, topic: Topic, indexes: range) -> list[Log]:
-        """Opens or creates the logs of a topic's partitions."""
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> list[Log]:
+        """Opens or creates the logs of a topic's partitions; `new` ones aren't expected to be there."""
         ...
 
     def configure(self, topic: Topic) -> None:
@@ -243,9 +243,9 @@ class Topics:
         for key, value in (configs or {}).items():
             records.append(ConfigRecord(resource_type=ConfigResource.TOPIC, resource_name=name, name=key, value=value))
         records += self._partition_records(topic_id, range(partitions))
-        self._commit(records)
+        logs = self._create_logs(Topic(name, topic_id, configs=dict(configs or {})), range(partitions), records)
         topic = self._by_name[name]
-        self._open_partitions(topic)
+        topic.partitions = [Partition(topic, index, log) for index, log in enumerate(logs)]
         for callback in self.on_created:
             callback(topic)
         return topic
@@ -282,8 +282,9 @@ class Topics:
                 ErrorCode.POLICY_VIOLATION,
                 f"At most {MAX_PARTITIONS_AT_ONCE} partitions can be created at once, not {total - has}.",
             )
-        self._commit(self._partition_records(topic.id, range(has, total)))
-        self._open_partitions(topic)
+        added = range(has, total)
+        logs = self._create_logs(topic, added, self._partition_records(topic.id, added))
+        topic.partitions += [Partition(topic, index, log) for index, log in zip(added, logs, strict=True)]
         for callback in self.on_created:
             callback(topic)
 
@@ -359,6 +360,25 @@ class Topics:
         self._append(records)
         for record in records:
             self.replay(record)
+
+    def _create_logs(self, topic: Topic, indexes: range, records: list[MetadataRecord]) -> list[Log]:
+        """Creates the logs of partitions, and commits the records of these: wholly, or not at all.
+
+        A crash in between leaves directories that belong to no topic: the next start sets them aside.
+        """
+        logs = self._logs.open(topic, indexes, new=True)
+        try:
+            for log in logs:
+                if log.offline is not None:
+                    raise KafkaError(
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"Nothing was created: {log.directory.name}: {log.offline}"
+                    )
+            self._commit(records)
+        except KafkaError:
+            for index, log in zip(indexes, logs, strict=True):
+                self._logs.remove(Partition(topic, index, log))
+            raise
+        return logs
 
     def _open_partitions(self, topic: Topic) -> None:
         missing = range(len(topic.partitions), self._partition_counts[topic.id])
