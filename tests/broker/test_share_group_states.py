@@ -20,7 +20,7 @@ from kohort.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
-from tests.broker.handlers.conftest import ADVERTISED
+from tests.broker.handlers.conftest import ADVERTISED, in_one_go
 from tests.broker.handlers.share_groups import (
     GROUP,
     alter,
@@ -43,9 +43,8 @@ async def ask_of(broker: Broker, request: Request) -> Any:
     assert found is not None
     version = request.__message__.versions[-1]
     answer = asyncio.get_running_loop().create_future()
-    when_replied(
-        found[1](request, Context(broker, version, now_ms(), "", Session(advertised=ADVERTISED))), answer.set_result
-    )
+    response = found[1](request, Context(broker, version, now_ms(), "", Session(advertised=ADVERTISED)))
+    when_replied(in_one_go(response), answer.set_result)
     return await asyncio.wait_for(answer, 10)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import array
 import random
 import uuid
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.messages.headers import RequestHeader
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from kohort.protocol.messages.offset_fetch import OffsetFetchResponse
+from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.messages.sync_group import SyncGroupResponse
 from kohort.protocol.schema import string
@@ -183,6 +185,40 @@ def test_each_function_is_compiled_when_it_is_first_asked_for() -> None:
         object.__getattribute__(codec, "read")  # nobody has read yet
     with pytest.raises(AttributeError, match="wrote"):
         getattr(codec, "wrote")  # noqa: B009
+
+
+def drained(work: Generator[Any, None, Any]) -> tuple[list[Any], Any]:
+    """What a generator has yielded, and what it returned."""
+    yielded = []
+    while True:
+        try:
+            yielded.append(next(work))
+        except StopIteration as stop:
+            return yielded, stop.value
+
+
+@pytest.mark.parametrize(("message", "version"), ALL[::7], ids=label)
+def test_slices_read_and_write_the_same_as_one_go(message: type[Message], version: int) -> None:
+    codec = message.__codecs__[version]
+    generator = RandomMessages(f"{message.__name__} {version}", unknown_tags=True)
+    for _ in range(5):
+        drawn = generator.message(message, version)
+        data = codec.encode(drawn)
+        assert drained(codec.encode_slices(drawn))[1] == data
+        assert drained(codec.read_slices(b"ab" + data, 2))[1] == (drawn, 2 + len(data))
+        for end in (len(data) // 2, len(data) - 1):
+            with pytest.raises(ProtocolError):
+                drained(codec.read_slices(data[:end], 0))
+
+
+def test_slices_count_the_elements_of_all_arrays() -> None:
+    topics = [
+        OffsetFetchRequest.Topic(name=name, partition_indexes=range(count)) for name, count in (("a", 3), ("b", 4))
+    ]
+    codec = OffsetFetchRequest.__codecs__[5]
+    yielded, (request, _) = drained(codec.read_slices(codec.encode(OffsetFetchRequest(topics=topics)), 0))
+    assert sum(yielded) == 2 + 3 + 4
+    assert len(request.topics) == 2
 
 
 def test_pieces_hold_records_as_they_were_given() -> None:

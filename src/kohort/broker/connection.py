@@ -17,14 +17,12 @@ from kohort.broker.config.listeners import Endpoint
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.reply import BadRequestError
 from kohort.broker.session import Session
+from kohort.broker.turns import TURN_SECONDS, clock
 from kohort.protocol.primitives import Buffer
 
 log = logging.getLogger("kohort.broker.connection")
 
 _SIZE: Final = struct.Struct(">i")
-
-FRAMES_AT_ONCE: Final = 256
-"""Requests handled before other connections get their turn."""
 
 _COALESCE_BYTES: Final = 64 * 1024
 """Responses are joined and sent as one buffer up to this size."""
@@ -143,11 +141,12 @@ class Connection(asyncio.Protocol):
         buffer, pos, end = self._buffer, 0, len(self._buffer)
         now = self._listener.now()
         self._in_turn = True
-        frames = 0
+        until = clock() + TURN_SECONDS
         try:
             while not self.closing and not self.busy and not self._blocked:
-                if frames == FRAMES_AT_ONCE:
-                    self._schedule()
+                if clock() > until:
+                    self._scheduled = True
+                    self._listener.dispatcher.turns.add(self._another_turn)
                     break
                 if end - pos < 4:
                     self._missing = 0
@@ -162,7 +161,6 @@ class Connection(asyncio.Protocol):
                 if after > end:
                     self._missing = after - end
                     break
-                frames += 1
                 # A large request fills the buffer alone, and isn't copied.
                 frame, start = (buffer, 4) if pos == 0 and after == end else (buffer[pos + 4 : after], 0)
                 pos = after
@@ -183,6 +181,11 @@ class Connection(asyncio.Protocol):
         if not self._reading and self._transport is not None:
             self._reading = True
             self._transport.resume_reading()
+
+    def _another_turn(self, until: float) -> bool:
+        if self._transport is not None:
+            self._take_turn()
+        return True
 
     def _answered(self, error: BadRequestError | None) -> None:
         """Goes on after a request that had to wait is answered, or can't be."""

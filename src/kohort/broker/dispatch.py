@@ -2,107 +2,36 @@
 
 from __future__ import annotations
 
-import logging
+import functools
 import struct
-import time
-from collections.abc import Callable
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.broker.context import Context
-from kohort.broker.handlers import Handle, Served, handler
+from kohort.broker.exchange import Done, Exchange
+from kohort.broker.handlers import handler
 from kohort.broker.reply import BadRequestError, Reply
+from kohort.broker.route import Route, Send
 from kohort.broker.session import Session
-from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
-from kohort.protocol.message import Request, Response
-from kohort.protocol.messages import API_NAMES, Api, api
+from kohort.broker.turns import Line, Slices, Turns, clock
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages import API_NAMES, api
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kohort.protocol.primitives import Buffer
 
 if TYPE_CHECKING:
     from kohort.broker.components import BrokerComponents
 
-log = logging.getLogger("kohort.broker.dispatch")
-
-MAX_BODY: Final = 16 * 1024 * 1024
-"""Bytes of the largest request without records. Kafka allows socket.request.max.bytes for all, but decoded in Python a
-message is many objects, some ten times its size."""
-
 _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
-_PREFIX_WITH_TAGS: Final = struct.Struct(">iix")  # no tagged fields: a zero byte
 
 _CACHED_CLIENT_ID_BYTES: Final = 256
 """Bytes of the longest client id in the cache of decoded ids."""
-_LARGE: Final = 16 * 1024
-"""Bytes from which a buffer is sent by itself rather than copied."""
 
-Send = Callable[[Buffer], None]
-"""Takes a response with its size prefix, in one buffer or several."""
+LARGE: Final = 32 * 1024
+"""Bytes of a request from which on it is decoded in slices."""
 
-
-Done = Callable[[BadRequestError | None], None]
-"""Called when a request is done, with the reason if the connection must be closed."""
-
-
-class Route:
-    """An API in one version: its decoder, handler and encoder."""
-
-    __slots__ = (
-        "api",
-        "encode",
-        "error_field",
-        "flexible",
-        "handle",
-        "header_size",
-        "max_size",
-        "pack",
-        "read",
-        "returns_records",
-        "version",
-    )
-
-    def __init__(self, which: Api, version: int, served: Served, handle: Handle) -> None:
-        self.api = which
-        self.version = version
-        self.read: Callable[[bytes, int], tuple[Any, int]] = which.request.__codecs__[version].read
-        self.encode: Callable[..., Any] = which.response.__codecs__[version].encode
-        self.handle = handle
-        self.flexible = which.request_header_version(version) == 2
-        prefix = _PREFIX_WITH_TAGS if which.response_header_version(version) == 1 else _PREFIX
-        self.pack = prefix.pack
-        self.header_size = prefix.size - 4
-        self.max_size = None if served.takes_records else MAX_BODY
-        self.returns_records = served.returns_records
-        self.error_field = "error_code" in which.response.__struct_fields__
-
-    def respond(self, correlation_id: int, response: Response, send: Send) -> int:
-        """Sends a response, and returns its size in bytes."""
-        if not self.returns_records:
-            body = self.encode(response)
-            size = self.header_size + len(body)
-            send(self.pack(size, correlation_id) + body)
-            return size
-        pieces: list[Buffer] = self.encode(response, _pieces)
-        size = self.header_size + sum(map(len, pieces))
-        send(self.pack(size, correlation_id))
-        for piece in pieces:
-            send(piece)
-        return size
-
-
-def _pieces(parts: list[Buffer]) -> list[Buffer]:
-    """Joins the small parts of a message; large ones aren't copied."""
-    out: list[Buffer] = []
-    small: list[Buffer] = []
-    for part in parts:
-        if len(part) < _LARGE:
-            small.append(part)
-            continue
-        out.append(b"".join(small))
-        out.append(part)
-        small.clear()
-    out.append(b"".join(small))
-    return out
+LARGE_AT_ONCE: Final = 2
+"""Large requests without records that are worked on at a time; the others wait in line."""
 
 
 class Dispatcher:
@@ -113,6 +42,8 @@ class Dispatcher:
         self._routes: dict[int, Route] = {}
         self._client_ids: dict[bytes, str] = {}
         self._observe = broker.metrics.observe
+        self.line = Line(LARGE_AT_ONCE)
+        self.turns = Turns()
 
     def dispatch(self, frame: bytes, start: int, session: Session, now: int, send: Send, done: Done) -> bool:
         """Handles a request.
@@ -130,7 +61,7 @@ class Dispatcher:
         Raises:
             BadRequestError: the request can't be answered; the connection must be closed.
         """
-        began = time.perf_counter()
+        began = clock()
         try:
             key, version, correlation_id, length = _HEADER.unpack_from(frame, start)
         except struct.error:
@@ -150,64 +81,61 @@ class Dispatcher:
             pos += length
         if route.max_size is not None and size > route.max_size:
             raise BadRequestError(f"{route.api.name} of {size} bytes; at most {route.max_size} are taken")
+        large = size > LARGE
         try:
             if route.flexible:
                 pos = pos + 1 if frame[pos] == 0 else _skip_tags(frame, pos)
-            request = route.read(frame, pos)[0]
+            request = None if large else route.read(frame, pos)[0]
         except (IndexError, ValueError, OverflowError, struct.error) as error:
             raise BadRequestError(f"{route.api.name} v{version} doesn't decode: {error}") from None
         context = Context(self._broker, version, now, client_id, session)
-        response = self._call(route, request, context)
+        if request is None:
+            exchange = self._exchange(route, correlation_id, began, size, send, done)
+            slices = _read_and_handle(route, frame, pos, context)
+            return self._wait_in_line(exchange, slices, session) if route.max_size else exchange.begin(slices)
+        try:
+            response = route.handle(request, context)
+        except BadRequestError:
+            raise
+        except Exception as error:
+            response = route.failed(error)
+        if type(response) is GeneratorType:
+            return self._exchange(route, correlation_id, began, size, send, done).begin(response)
         if type(response) is Reply:
             if not response.done:
-
-                def answer(response: Response | BadRequestError | None) -> None:
-                    # This runs within the work of another request, which must not fail because of this one.
-                    if isinstance(response, BadRequestError):
-                        done(response)
-                        return
-                    try:
-                        self._finish(route, correlation_id, response, began, size, send)
-                    except BadRequestError as error:
-                        done(error)
-                    except Exception as error:
-                        log.exception("%s v%d could not be answered", route.api.name, version)
-                        done(BadRequestError(f"{route.api.name} failed: {error}"))
-                    else:
-                        done(None)
-
-                response.then(answer)
+                self._exchange(route, correlation_id, began, size, send, done).answer_later(response)
                 return False
             response = response.value
             if isinstance(response, BadRequestError):
                 raise response
-        self._finish(route, correlation_id, response, began, size, send)
-        return True
-
-    def _call(self, route: Route, request: Request, context: Context) -> Any:
-        try:
-            return route.handle(request, context)
-        except BadRequestError:
-            raise
-        except Exception as error:
-            code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-            if not isinstance(error, KafkaError):
-                log.exception("%s v%d failed", route.api.name, route.version)
-            if not route.error_field:
-                raise BadRequestError(f"{route.api.name} failed: {error}") from error
-            return route.api.response(error_code=code)  # type: ignore[call-arg]
-
-    def _finish(
-        self, route: Route, correlation_id: int, response: Response | None, began: float, size: int, send: Send
-    ) -> None:
         sent = 0
         if response is not None:
+            sent = route.respond(correlation_id, response, send)
+        self._observe(key, clock() - began, size, sent)
+        return True
+
+    def _exchange(self, route: Route, correlation_id: int, began: float, size: int, send: Send, done: Done) -> Exchange:
+        return Exchange(
+            route, correlation_id, began, size, send=send, done=done, observe=self._observe, turns=self.turns
+        )
+
+    def _wait_in_line(self, exchange: Exchange, slices: Slices[Any], session: Session) -> bool:
+        """Begins once the large requests before it are done; not at all if the client goes before that."""
+        line = self.line
+
+        def in_turn() -> Slices[Any]:
+            session.on_close = None
             try:
-                sent = route.respond(correlation_id, response, send)
-            except ProtocolError as error:
-                log.exception("the response to %s v%d doesn't encode", route.api.name, route.version)
-                raise BadRequestError(f"{route.api.name} failed: {error}") from error
-        self._observe(route.api.key, time.perf_counter() - began, size, sent)
+                return (yield from slices)
+            finally:
+                line.leave()
+
+        def begin() -> None:
+            exchange.begin_later(in_turn())
+
+        session.on_close = functools.partial(line.withdraw, begin)
+        line.enter(begin)
+        return False
 
     def route(self, key: int, version: int) -> Route | None:
         """Makes the route of an API and version at its first request; None for an unknown version of ApiVersions."""
@@ -241,6 +169,12 @@ class Dispatcher:
                 self._client_ids.clear()
             self._client_ids[raw] = client_id
         return client_id
+
+
+def _read_and_handle(route: Route, frame: bytes, pos: int, context: Context) -> Slices[Any]:
+    request = yield from route.read_in_slices(frame, pos)
+    response = route.handle(request, context)
+    return (yield from response) if isinstance(response, GeneratorType) else response
 
 
 def _skip_tags(frame: bytes, pos: int) -> int:

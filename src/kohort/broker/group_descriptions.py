@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 
@@ -35,7 +36,7 @@ def describe_groups(
     made: Callable[..., D],
     described: Callable[[Any, str], D],
     topics: Callable[[D], Iterable[str]],
-) -> list[D]:
+) -> Slices[list[D]]:
     """Describes each group once: repeated groups could make the response many times as large as the request.
 
     Args:
@@ -68,4 +69,4 @@ def describe_groups(
             found.authorized_operations = context.operations(ResourceType.GROUP, group_id)
         return found
 
-    return [describe(group_id) for group_id in dict.fromkeys(request.group_ids)]
+    return (yield from in_slices(describe, dict.fromkeys(request.group_ids)))

@@ -134,6 +134,7 @@ class Server:
             await asyncio.sleep(0.005)
         for connection in list(self._connections):
             connection.abort()
+        self.dispatcher.turns.close()
         await self.broker.stop()
         if self._metrics is not None:
             await self._metrics.stop()

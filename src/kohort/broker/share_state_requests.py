@@ -9,6 +9,7 @@ from uuid import UUID
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply, when_replied
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode
 
 P = TypeVar("P")
@@ -24,7 +25,7 @@ def each_partition(
     result: Callable[[Any, Any], P],
     of_topic: Callable[[UUID, list[P]], T],
     response: Callable[[list[T]], M],
-) -> M | Reply[M]:
+) -> Slices[M | Reply[M]]:
     """Submits each partition of a request by itself, and answers when all are done.
 
     Only brokers may ask (CLUSTER_ACTION on the cluster). Without topics, with a topic without partitions or without a
@@ -64,5 +65,6 @@ def each_partition(
                 done()
 
             when_replied(submit(topic, place), receive)
+            yield
     done()
     return reply.value if reply.done else reply  # type: ignore[return-value]

@@ -13,13 +13,15 @@ A slice past the end of the input is short without an error, so the fast path ch
 stopped at the end of the input. Every array element takes at least one byte, so no count, however large, makes a loop
 longer than the input.
 
+- A generator that reads or writes the same in slices is the same source with a `yield` after each element of an array.
+
 `source_of` returns the generated source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, Final, Generic, TypeVar
 
 from kohort.protocol.decoder import Decoder
 from kohort.protocol.encoder import Encoder
@@ -30,6 +32,14 @@ __all__ = ["Codec", "CodecTable", "source_of"]
 
 M = TypeVar("M", bound=MessageStruct)
 
+_EMITTERS: Final[dict[str, type[Encoder | Decoder]]] = {
+    "decode": Decoder,
+    "encode": Encoder,
+    "encode_slices": Encoder,
+    "read": Decoder,
+    "read_slices": Decoder,
+}
+
 
 class Codec(Generic[M]):
     """Encoder and decoder of one message in one version, each compiled on first use.
@@ -39,13 +49,18 @@ class Codec(Generic[M]):
             and, for records, of the message's buffers.
         decode: `decode(data) -> message`, where `data` is exactly the message.
         read: `read(data, pos) -> (message, end)`, where more may follow, such as a body after its header.
+        read_slices: a generator that does what `read` does. It yields the number of elements that it has read since,
+            or reads next, so that a large message can be put off, or given up, between two of them.
+        encode_slices: a generator that does what `encode` does, and yields after each element of an array.
     """
 
-    __slots__ = ("_cls", "_version", "decode", "encode", "read")
+    __slots__ = ("_cls", "_version", "decode", "encode", "encode_slices", "read", "read_slices")
 
     encode: Callable[..., Any]
     decode: Callable[[Buffer], M]
     read: Callable[[Buffer, int], tuple[M, int]]
+    read_slices: Callable[[bytes, int], Generator[int, None, tuple[M, int]]]
+    encode_slices: Callable[..., Generator[None, None, Any]]
 
     def __init__(self, cls: type[M], version: int) -> None:
         cls.__message__.check_version(version)
@@ -53,9 +68,9 @@ class Codec(Generic[M]):
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Compiles a function and stores it in its slot, so that this is called once for each."""
-        if name not in ("encode", "decode", "read"):
+        emitter = _EMITTERS.get(name)
+        if emitter is None:
             raise AttributeError(name)
-        emitter = Encoder if name == "encode" else Decoder
         function = emitter(self._cls, self._version).compile(name)
         setattr(self, name, function)
         return function

@@ -7,6 +7,7 @@ from typing import Any
 
 from kohort.protocol import primitives, trace
 from kohort.protocol.emitter import Emitter
+from kohort.protocol.errors import ProtocolError
 from kohort.protocol.message_spec import MessageStruct
 from kohort.protocol.schema import NO_UUID, Field, Scalar, Struct, StructType, fields_of
 
@@ -17,7 +18,7 @@ FAULTS = (struct.error, IndexError, ValueError, OverflowError)
 
 
 class Decoder(Emitter):
-    """Generates `decode` and `read`.
+    """Generates `decode`, `read` and `read_slices`.
 
     Fixed-size values are collected in a run (`self.run`: format characters and targets) until the content of a
     variable-size value is read; then the run is flushed as one `struct` call.
@@ -26,8 +27,10 @@ class Decoder(Emitter):
     def __init__(self, cls: type[MessageStruct], version: int) -> None:
         super().__init__(cls, version)
         self.run: list[tuple[str, str]] = []
+        self.sliced = False
         self.names |= {
             "FAULTS": FAULTS,
+            "garbled": _garbled,
             "long_uvarint": primitives.long_uvarint,
             "read_tags": _read_tags,
             "read_uvarint": primitives.read_uvarint,
@@ -35,7 +38,8 @@ class Decoder(Emitter):
         }
 
     def source(self, function: str) -> str:
-        """Generates `decode` or `read`."""
+        """Generates one of the functions."""
+        self.sliced = function == "read_slices"
         self.lines.clear()
         self.counter = 0
         self.names["explain"] = trace.explain_bytes
@@ -56,6 +60,19 @@ class Decoder(Emitter):
                 f"    except FAULTS as fault:\n"
                 f"        raise explain(MESSAGE, VERSION, data, 0, True) from fault\n"
                 f"    raise explain(MESSAGE, VERSION, data, 0, True)\n"
+            )
+        if self.sliced:
+            return (
+                f"def read_slices(data, pos):\n"
+                f"    start = pos\n"
+                f"    try:\n"
+                f"{body}\n"
+                f"        if pos <= len(data):\n"
+                f"            return {message}, pos\n"
+                f"    except FAULTS as fault:\n"
+                f"        raise garbled(MESSAGE, VERSION, pos - start, fault) from fault\n"
+                f"    raise garbled(MESSAGE, VERSION, pos - start, 'the bytes end before the message')\n"
+                f"    yield 0\n"
             )
         return (
             f"def read(data, pos):\n"
@@ -255,6 +272,8 @@ class Decoder(Emitter):
         elif isinstance(kind.element, Scalar) and kind.element.code and kind.element.name != "uuid":
             element = kind.element
             table = self.global_(f"unpack_many_{element.code}", primitives.unpackers(element.code))
+            if self.sliced:
+                self.line(f"yield {count}")
             self.line(f"{target} = {table}[{count}](data, {start})")
             product = length if element.size == 1 else f"{element.size} * {length}"
             self.line(f"pos += {product} - {element.size - 1}" if ahead and element.size > 1 else f"pos += {product}")
@@ -267,9 +286,16 @@ class Decoder(Emitter):
             value = self.value(field, kind.element, False)
             self.flush()
             self.line(f"{target}.append({value})")
+            if self.sliced:
+                self.line("yield 1")
             self.depth -= 1
             if isinstance(kind.element, Scalar):
                 self.line(f"{target} = tuple({target})")
+
+
+def _garbled(message: type[MessageStruct], version: int, pos: int, fault: object) -> ProtocolError:
+    """The error of a large message. `trace` would interpret all of it, in one go."""
+    return ProtocolError(message.__message__.name, version, "", pos, str(fault))
 
 
 def _read_tags(data: bytes, pos: int, count: int) -> tuple[dict[int, bytes], int]:

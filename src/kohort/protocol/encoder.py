@@ -17,7 +17,7 @@ FAULTS = (struct.error, IndexError, ValueError, OverflowError, TypeError, Attrib
 
 
 class Encoder(Emitter):
-    """Generates `encode`.
+    """Generates `encode` and `encode_slices`.
 
     The output is a list of byte strings, joined at the end (or returned as a list, to send records without copying
     them). Between two loops it grows by one tuple (`self.parts`), whose fixed-size members are collected in a run
@@ -28,6 +28,7 @@ class Encoder(Emitter):
         super().__init__(cls, version)
         self.run: list[tuple[str, str]] = []
         self.parts: list[str] = []
+        self.sliced = False
         self.names |= {
             "FAULTS": FAULTS,
             "BOOLEANS": primitives.BOOLEANS,
@@ -40,7 +41,8 @@ class Encoder(Emitter):
         }
 
     def source(self, function: str) -> str:
-        """Generates `encode`, the only function."""
+        """Generates one of the functions."""
+        self.sliced = function == "encode_slices"
         self.lines.clear()
         self.counter = 0
         self.names["explain"] = trace.explain_value
@@ -55,7 +57,7 @@ class Encoder(Emitter):
             f"{body}\n"
             f"        return join(out)\n"
             f"    except FAULTS as fault:\n"
-            f"        raise explain(MESSAGE, VERSION, message) from fault\n"
+            f"        raise explain(MESSAGE, VERSION, message) from fault\n" + ("    yield\n" if self.sliced else "")
         )
 
     # Parts of the output
@@ -244,7 +246,9 @@ class Encoder(Emitter):
             mark = len(self.lines)
             self.value(field, element, item, False)
             self.flush()
-            if len(self.lines) == mark:
+            if self.sliced:
+                self.line("yield")
+            elif len(self.lines) == mark:
                 self.line("pass")
             self.depth -= 1
         if nullable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import GeneratorType
 from typing import Any
 
 import pytest
@@ -46,6 +47,17 @@ class Rules:
         return not any(all(want in (None, have) for want, have in zip(rule, asked, strict=True)) for rule in self.rules)
 
 
+def in_one_go(response: Any) -> Any:
+    """What a handler returns, or what its slices do."""
+    if not isinstance(response, GeneratorType):
+        return response
+    while True:
+        try:
+            next(response)
+        except StopIteration as stop:
+            return stop.value
+
+
 def asker(broker: Broker) -> Ask:
     """Returns a function that handles a request in a version, the newest by default, and returns the response."""
 
@@ -59,12 +71,13 @@ def asker(broker: Broker) -> Ask:
         response = handler.handle(
             received, Context(broker, version, now, client_id, Session(advertised=ADVERTISED, **session))
         )
+        response = in_one_go(response)
         if isinstance(response, Reply):
             if not response.done:
                 broker.wheel.advance(now_ms())
                 broker.groups.drain()
             assert response.done, f"{spec.api} waits"
-            response = response.value
+            response = in_one_go(response.value)
         return api(spec.key).response.decode(response.encode(version), version)
 
     return send

@@ -16,6 +16,7 @@ from kohort.broker.config import (
     check_topic_configs,
 )
 from kohort.broker.topics import ConfigResource, check_topic_name
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.alter_configs import AlterConfigsResponse
 from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
@@ -50,7 +51,7 @@ R = TypeVar("R", bound=_Resource)
 Outcome = TypeVar("Outcome", AlterConfigsResponse.ResourceResponse, IncrementalAlterConfigsResponse.ResourceResponse)
 
 
-def alter_each(resources: Sequence[R], outcome: type[Outcome], alter: Callable[[R], None]) -> list[Outcome]:
+def alter_each(resources: Sequence[R], outcome: type[Outcome], alter: Callable[[R], None]) -> Slices[list[Outcome]]:
     """Alters each resource on its own; one that the request repeats isn't altered.
 
     Args:
@@ -68,6 +69,7 @@ def alter_each(resources: Sequence[R], outcome: type[Outcome], alter: Callable[[
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.detail
         outcomes.append(result)
+        yield
     return outcomes
 
 

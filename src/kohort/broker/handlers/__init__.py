@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kohort.protocol.message import Request
 from kohort.protocol.messages import API_NAMES, module_name
@@ -28,6 +28,13 @@ Handle: TypeAlias = "Callable[[Any, Context], Any]"
 """Takes a request, and returns the response or a `Reply`; None for a request that isn't answered."""
 
 
+MAX_ITEMS: Final = 100_000
+"""Elements in all arrays of a large request. Kafka has no limit, but threads, and smaller messages in memory."""
+
+ONE_STEP: Final = 10_000
+"""The same where all of it is one step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """An API as the broker serves it.
@@ -36,12 +43,15 @@ class Served:
         versions: the first and the last.
         takes_records: whether requests carry records: they may be as large as socket.request.max.bytes allows.
         returns_records: whether responses carry records, which are sent without being copied.
+        max_items: elements that the arrays of a large request may have in all. What a request asks for is worked off in
+            slices; where it is one step of a coordinator, which can't be interrupted, it is `ONE_STEP`.
     """
 
     request: type[Request]
     versions: tuple[int, int]
     takes_records: bool = False
     returns_records: bool = False
+    max_items: int = MAX_ITEMS
 
 
 def handler(key: int) -> tuple[Served, Handle] | None:

@@ -8,8 +8,9 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply, when_replied
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -19,7 +20,7 @@ from kohort.protocol.messages.add_partitions_to_txn import (
 )
 from kohort.protocol.stored import INTERNAL_TOPICS
 
-SERVED: Final = Served(AddPartitionsToTxnRequest, versions=(0, 5))
+SERVED: Final = Served(AddPartitionsToTxnRequest, versions=(0, 5), max_items=ONE_STEP)
 
 _Requested = AddPartitionsToTxnRequest.Transaction
 _Results = AddPartitionsToTxnResponse.ResultsByTransaction
@@ -30,7 +31,7 @@ BATCHED: Final = 4
 
 def handle(
     request: AddPartitionsToTxnRequest, context: Context
-) -> AddPartitionsToTxnResponse | Reply[AddPartitionsToTxnResponse]:
+) -> Slices[AddPartitionsToTxnResponse | Reply[AddPartitionsToTxnResponse]]:
     """Responds once all transactions are done."""
     if context.version < BATCHED:
         requested = [
@@ -58,6 +59,7 @@ def handle(
 
     for position, transaction in enumerate(requested):
         _ask(transaction, context, partial(receive, position))
+        yield
     if not requested:
         return _response([], context)
     return reply

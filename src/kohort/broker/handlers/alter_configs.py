@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.admin.config_changes import Changes, alter_each, alter_resource, check_keys, config_resource
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 SERVED: Final = Served(AlterConfigsRequest, versions=(0, 2))
@@ -16,9 +17,9 @@ Resource = AlterConfigsRequest.Resource
 Outcome = AlterConfigsResponse.ResourceResponse
 
 
-def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
+def handle(request: AlterConfigsRequest, context: Context) -> Slices[AlterConfigsResponse]:
     """Replaces each resource's configuration, or only validates it; keys left out get their defaults."""
-    outcomes = alter_each(
+    outcomes = yield from alter_each(
         request.resources, Outcome, lambda resource: _replace(resource, request.validate_only, context)
     )
     return AlterConfigsResponse(responses=outcomes)

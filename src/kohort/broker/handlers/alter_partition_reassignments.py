@@ -8,6 +8,7 @@ from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.replica_assignment import check_replicas
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -20,7 +21,9 @@ Move = AlterPartitionReassignmentsRequest.Topic.Partition
 Topic = AlterPartitionReassignmentsResponse.TopicResponse
 
 
-def handle(request: AlterPartitionReassignmentsRequest, context: Context) -> AlterPartitionReassignmentsResponse:
+def handle(
+    request: AlterPartitionReassignmentsRequest, context: Context
+) -> Slices[AlterPartitionReassignmentsResponse]:
     """Accepts reassignments to the one node and refuses others; there never is one to cancel."""
     requested = request.allow_replication_factor_change
     if not context.cluster_allowed(Operation.ALTER):
@@ -29,14 +32,16 @@ def handle(request: AlterPartitionReassignmentsRequest, context: Context) -> Alt
             error_message="Cluster authorization failed.",
             allow_replication_factor_change=requested,
         )
-    return AlterPartitionReassignmentsResponse(
-        error_message=None,
-        allow_replication_factor_change=requested,
-        responses=[
-            Topic(name=topic.name, partitions=[_outcome(topic.name, move, context) for move in topic.partitions])
-            for topic in request.topics
-        ],
+    response = AlterPartitionReassignmentsResponse(
+        error_message=None, allow_replication_factor_change=requested, responses=[]
     )
+    for topic in request.topics:
+        outcome = Topic(name=topic.name, partitions=[])
+        response.responses.append(outcome)
+        for move in topic.partitions:
+            outcome.partitions.append(_outcome(topic.name, move, context))
+            yield
+    return response
 
 
 def _outcome(topic: str, move: Move, context: Context) -> Topic.Partition:

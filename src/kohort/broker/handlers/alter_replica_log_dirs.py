@@ -7,6 +7,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
@@ -15,7 +16,7 @@ SERVED: Final = Served(AlterReplicaLogDirsRequest, versions=(1, 2))
 Result = AlterReplicaLogDirsResponse.Result
 
 
-def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
+def handle(request: AlterReplicaLogDirsRequest, context: Context) -> Slices[AlterReplicaLogDirsResponse]:
     """Accepts the one directory; LOG_DIR_NOT_FOUND for any other."""
     allowed = context.cluster_allowed(Operation.ALTER)
     outcomes: dict[str, dict[int, ErrorCode]] = {}
@@ -28,6 +29,7 @@ def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplic
                     if allowed
                     else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 )
+                yield
     return AlterReplicaLogDirsResponse(
         results=[
             Result(

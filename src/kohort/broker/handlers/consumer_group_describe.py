@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.context import Context
 from kohort.broker.group_descriptions import describe_groups
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
 SERVED: Final = Served(ConsumerGroupDescribeRequest, versions=(0, 1))
@@ -15,8 +16,8 @@ SERVED: Final = Served(ConsumerGroupDescribeRequest, versions=(0, 1))
 _Group = ConsumerGroupDescribeResponse.Group
 
 
-def handle(request: ConsumerGroupDescribeRequest, context: Context) -> ConsumerGroupDescribeResponse:
-    groups = describe_groups(
+def handle(request: ConsumerGroupDescribeRequest, context: Context) -> Slices[ConsumerGroupDescribeResponse]:
+    groups = yield from describe_groups(
         "consumer",
         request,
         context,

@@ -6,7 +6,7 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.consumer_group_heartbeat import (
@@ -14,7 +14,7 @@ from kohort.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-SERVED: Final = Served(ConsumerGroupHeartbeatRequest, versions=(0, 1))
+SERVED: Final = Served(ConsumerGroupHeartbeatRequest, versions=(0, 1), max_items=ONE_STEP)
 
 Response = ConsumerGroupHeartbeatResponse
 

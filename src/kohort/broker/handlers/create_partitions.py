@@ -11,6 +11,7 @@ from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.replica_assignment import check_replicas
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
@@ -21,7 +22,7 @@ log = logging.getLogger("kohort.broker.admin")
 Result = CreatePartitionsResponse.Result
 
 
-def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+def handle(request: CreatePartitionsRequest, context: Context) -> Slices[CreatePartitionsResponse]:
     """Adds partitions to each topic on its own."""
     times = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}
@@ -36,6 +37,7 @@ def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitio
             results.append(Result(name=name, error_code=error.code, error_message=error.detail))
         else:
             results.append(Result(name=name))
+        yield
     return CreatePartitionsResponse(results=results)
 
 

@@ -14,6 +14,7 @@ from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.replica_assignment import check_replicas, check_replication
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kohort.protocol.schema import NO_UUID
@@ -30,7 +31,7 @@ Wanted = CreateTopicsRequest.Topic
 Outcome = CreateTopicsResponse.Topic
 
 
-def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+def handle(request: CreateTopicsRequest, context: Context) -> Slices[CreateTopicsResponse]:
     """Creates each topic on its own, or only validates it. Configurations are returned to who may describe them."""
     all_allowed = context.cluster_allowed(Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
@@ -60,6 +61,7 @@ def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsRespon
             outcomes.append(_create(topic, default_partitions, request.validate_only, context))
         except KafkaError as error:
             outcomes.append(_failed(topic.name, error))
+        yield
     outcomes += [_failed(name, error) for name, error in refused.items()]
     return CreateTopicsResponse(topics=outcomes)
 

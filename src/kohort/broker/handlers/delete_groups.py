@@ -8,6 +8,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply, when_replied
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -22,7 +23,9 @@ _REASONS: Final = {
 }
 
 
-def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse | Reply[DeleteGroupsResponse]:
+def handle(
+    request: DeleteGroupsRequest, context: Context
+) -> Slices[DeleteGroupsResponse | Reply[DeleteGroupsResponse]]:
     """Responds once all groups are done."""
     reply: Reply[DeleteGroupsResponse] = Reply()
     results: dict[str, _Result] = {}
@@ -37,6 +40,7 @@ def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsRespon
 
     for name in names:
         when_replied(_delete(name, context), receive)
+        yield
     return reply if names else DeleteGroupsResponse(results=[])
 
 

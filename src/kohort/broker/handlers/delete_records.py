@@ -7,6 +7,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
@@ -18,18 +19,20 @@ NO_LOW_WATERMARK: Final = -1
 Topic = DeleteRecordsResponse.Topic
 
 
-def handle(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+def handle(request: DeleteRecordsRequest, context: Context) -> Slices[DeleteRecordsResponse]:
     """Advances each partition's log start offset; it never goes back."""
     # The last offset counts for a repeated partition.
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update({each.partition_index: each.offset for each in topic.partitions})
-    return DeleteRecordsResponse(
-        topics=[
-            Topic(name=name, partitions=[_outcome(name, index, offset, context) for index, offset in offsets.items()])
-            for name, offsets in wanted.items()
-        ]
-    )
+    response = DeleteRecordsResponse(topics=[])
+    for name, offsets in wanted.items():
+        outcome = Topic(name=name, partitions=[])
+        response.topics.append(outcome)
+        for index, offset in offsets.items():
+            outcome.partitions.append(_outcome(name, index, offset, context))
+            yield
+    return response
 
 
 def _outcome(topic: str, index: int, offset: int, context: Context) -> Topic.Partition:

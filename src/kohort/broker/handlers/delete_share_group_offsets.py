@@ -6,7 +6,7 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply, map_reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_share_group_offsets import (
@@ -14,7 +14,7 @@ from kohort.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponse,
 )
 
-SERVED: Final = Served(DeleteShareGroupOffsetsRequest, versions=(0, 0))
+SERVED: Final = Served(DeleteShareGroupOffsetsRequest, versions=(0, 0), max_items=ONE_STEP)
 
 Response = DeleteShareGroupOffsetsResponse
 

@@ -12,6 +12,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.topics import Topic
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kohort.protocol.schema import NO_UUID
@@ -26,7 +27,7 @@ TOPIC_DELETION_DISABLED: Final = 3
 Outcome = DeleteTopicsResponse.TopicResponse
 
 
-def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+def handle(request: DeleteTopicsRequest, context: Context) -> Slices[DeleteTopicsResponse]:
     """Deletes each topic on its own.
 
     A client that may not describe a topic learns neither the name of an id nor whether a name exists.
@@ -39,7 +40,9 @@ def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsRespon
         return DeleteTopicsResponse(
             responses=[_disabled(name, topic_id, context.version) for name, topic_id in requested]
         )
-    return DeleteTopicsResponse(responses=list(_outcomes(requested, context)))
+    return DeleteTopicsResponse(
+        responses=(yield from in_slices(lambda outcome: outcome, _outcomes(requested, context)))
+    )
 
 
 def _outcomes(requested: list[tuple[str | None, UUID]], context: Context) -> Iterator[Outcome]:

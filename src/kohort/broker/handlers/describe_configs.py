@@ -19,6 +19,7 @@ from kohort.broker.config.describe import (
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.topics import ConfigResource, check_topic_name
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
@@ -34,7 +35,7 @@ Result = DescribeConfigsResponse.Result
 Config = Result.Config
 
 
-def handle(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+def handle(request: DescribeConfigsRequest, context: Context) -> Slices[DescribeConfigsResponse]:
     """Describes each resource once. As in Kafka, a resource of an unknown type fails all."""
     unknown = [each.resource_type for each in request.resources if each.resource_type not in KNOWN_TYPES]
     results = []
@@ -48,6 +49,7 @@ def handle(request: DescribeConfigsRequest, context: Context) -> DescribeConfigs
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.detail
         results.append(result)
+        yield
     return DescribeConfigsResponse(results=results)
 
 

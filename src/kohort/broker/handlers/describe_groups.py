@@ -7,6 +7,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
@@ -15,10 +16,11 @@ SERVED: Final = Served(DescribeGroupsRequest, versions=(0, 6))
 _Group = DescribeGroupsResponse.Group
 
 
-def handle(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+def handle(request: DescribeGroupsRequest, context: Context) -> Slices[DescribeGroupsResponse]:
     """Describes each group once: repeated groups could make the response many times as large as the request."""
     groups = dict.fromkeys(request.groups)
-    return DescribeGroupsResponse(groups=[_describe(group_id, request, context) for group_id in groups])
+    described = yield from in_slices(lambda group_id: _describe(group_id, request, context), groups)
+    return DescribeGroupsResponse(groups=described)
 
 
 def _describe(group_id: str, request: DescribeGroupsRequest, context: Context) -> _Group:

@@ -10,6 +10,7 @@ from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.topics import Partition
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -19,7 +20,7 @@ Result = DescribeLogDirsResponse.Result
 Topic = Result.Topic
 
 
-def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+def handle(request: DescribeLogDirsRequest, context: Context) -> Slices[DescribeLogDirsResponse]:
     """Describes the one directory, without partitions that don't exist or are offline."""
     if not context.cluster_allowed(Operation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -35,6 +36,7 @@ def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirs
         if partition.offline is None:
             described = Topic.Partition(partition_index=partition.index, partition_size=partition.log.size)
             logs.setdefault(partition.topic.name, []).append(described)
+        yield
     topics = [Topic(name=name, partitions=partitions) for name, partitions in logs.items()]
     result = Result(log_dir=str(directory), topics=topics, total_bytes=volume.total, usable_bytes=volume.free)
     return DescribeLogDirsResponse(results=[result])

@@ -8,6 +8,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.topics import check_topic_name
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 
@@ -16,17 +17,16 @@ SERVED: Final = Served(DescribeProducersRequest, versions=(0, 0))
 Topic = DescribeProducersResponse.Topic
 
 
-def handle(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+def handle(request: DescribeProducersRequest, context: Context) -> Slices[DescribeProducersResponse]:
     """Describes each partition once: repeated ones could make the response many times as large as the request."""
-    return DescribeProducersResponse(
-        topics=[
-            Topic(
-                name=topic.name,
-                partitions=[_described(topic.name, index, context) for index in dict.fromkeys(topic.partition_indexes)],
-            )
-            for topic in {topic.name: topic for topic in request.topics}.values()
-        ]
-    )
+    response = DescribeProducersResponse(topics=[])
+    for name, indexes in {topic.name: topic.partition_indexes for topic in request.topics}.items():
+        topic = Topic(name=name, partitions=[])
+        response.topics.append(topic)
+        for index in dict.fromkeys(indexes):
+            topic.partitions.append(_described(name, index, context))
+            yield
+    return response
 
 
 def _described(topic: str, index: int, context: Context) -> Topic.Partition:

@@ -12,9 +12,10 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.broker.share_requests import in_flight_tags
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
@@ -23,13 +24,13 @@ from kohort.protocol.messages.describe_share_group_offsets import (
 from kohort.protocol.schema import NO_UUID
 from kohort.protocol.share_in_flight import IN_FLIGHT_TAG
 
-SERVED: Final = Served(DescribeShareGroupOffsetsRequest, versions=(0, 1))
+SERVED: Final = Served(DescribeShareGroupOffsetsRequest, versions=(0, 1), max_items=ONE_STEP)
 
 Response = DescribeShareGroupOffsetsResponse
 _Group = Response.Group
 
 
-def handle(request: DescribeShareGroupOffsetsRequest, context: Context) -> Response | Reply[Response]:
+def handle(request: DescribeShareGroupOffsetsRequest, context: Context) -> Slices[Response | Reply[Response]]:
     """Describes each group once; topics that the client may not describe are left out, or refused if they are named."""
     wanted = {group.group_id: group for group in request.groups}
     described: dict[str, _Group] = {}
@@ -45,6 +46,7 @@ def handle(request: DescribeShareGroupOffsetsRequest, context: Context) -> Respo
         if IN_FLIGHT_TAG in (group.unknown_tags or ()):
             described_now = map_reply(described_now, partial(_with_in_flight, context))
         when_replied(described_now, receive)
+        yield
     if not wanted:
         return Response(groups=[])
     return reply

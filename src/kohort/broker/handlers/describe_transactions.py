@@ -7,6 +7,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 
@@ -15,10 +16,11 @@ SERVED: Final = Served(DescribeTransactionsRequest, versions=(0, 0))
 _State = DescribeTransactionsResponse.TransactionState
 
 
-def handle(request: DescribeTransactionsRequest, context: Context) -> DescribeTransactionsResponse:
+def handle(request: DescribeTransactionsRequest, context: Context) -> Slices[DescribeTransactionsResponse]:
     """Describes each id once: repeated ids could make the response many times as large as the request."""
     ids = dict.fromkeys(request.transactional_ids)
-    return DescribeTransactionsResponse(transaction_states=[_describe(each, context) for each in ids])
+    states = yield from in_slices(lambda each: _describe(each, context), ids)
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 def _describe(transactional_id: str, context: Context) -> _State:

@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
@@ -23,7 +24,7 @@ Topic = ElectLeadersResponse.ReplicaElectionResult
 Result = Topic.PartitionResult
 
 
-def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+def handle(request: ElectLeadersRequest, context: Context) -> Slices[ElectLeadersResponse]:
     """Answers ELECTION_NOT_NEEDED for each named partition; lists none if the request is for all."""
     if not context.cluster_allowed(Operation.ALTER):
         return _refused(request, context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -34,15 +35,15 @@ def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersRespon
         return ElectLeadersResponse(
             replica_election_results=[Topic(topic=topic.name) for topic in context.broker.topics]
         )
-    return ElectLeadersResponse(
-        replica_election_results=[
-            Topic(topic=each.topic, partition_result=_results(each.topic, each.partitions, context))
-            for each in request.topic_partitions
-        ]
-    )
+    elections = []
+    for each in request.topic_partitions:
+        results = yield from _results(each.topic, each.partitions, context)
+        elections.append(Topic(topic=each.topic, partition_result=results))
+        yield
+    return ElectLeadersResponse(replica_election_results=elections)
 
 
-def _results(name: str, indexes: Sequence[int], context: Context) -> list[Result]:
+def _results(name: str, indexes: Sequence[int], context: Context) -> Slices[list[Result]]:
     topic = context.broker.topics.get(name)
     results = []
     for index in indexes:
@@ -52,6 +53,7 @@ def _results(name: str, indexes: Sequence[int], context: Context) -> list[Result
         elif topic.partition(index) is None:
             code, detail = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
         results.append(Result(partition_id=index, error_code=code, error_message=detail))
+        yield
     return results
 
 

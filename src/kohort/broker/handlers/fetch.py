@@ -11,6 +11,7 @@ from kohort.broker.fetch_sessions import FetchPartition, FetchSession
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.broker.topics import Partition
+from kohort.broker.turns import Slices
 from kohort.coordinator.purgatory import DelayedOperation
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -32,7 +33,7 @@ BY_ID: Final = 13
 """First version that identifies topics by id."""
 
 
-def handle(request: FetchRequest, context: Context) -> FetchResponse | Reply[FetchResponse]:
+def handle(request: FetchRequest, context: Context) -> Slices[FetchResponse | Reply[Slices[FetchResponse]]]:
     """Reads, and waits if there is less than `min_bytes`."""
     broker = context.broker
     try:
@@ -40,9 +41,9 @@ def handle(request: FetchRequest, context: Context) -> FetchResponse | Reply[Fet
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, context, session)
-    fetch.read()
+    yield from fetch.read()
     if request.max_wait_ms <= 0 or fetch.failed or not session.partitions or fetch.size >= fetch.min_bytes:
-        return fetch.response()
+        return (yield from fetch.response())
     waiting = _DelayedFetch(context.now + request.max_wait_ms, fetch)
     context.session.on_close = waiting.force_complete
     broker.fetches.try_complete_else_watch(waiting, waiting.logs)
@@ -72,11 +73,11 @@ class _Fetch:
         self.found: list[tuple[Partition, FetchPartition, int, int]] = []
         self._results: list[tuple[FetchPartition, _Read]] = []
 
-    def read(self) -> None:
+    def read(self) -> Slices[None]:
         """Reads as much of each partition as fits, in the session's order."""
         left = self._max_bytes
         self.discard()
-        for wanted in self.session.partitions.values():
+        for wanted in list(self.session.partitions.values()):
             result = _Read(
                 partition_index=wanted.index, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b""
             )
@@ -91,6 +92,14 @@ class _Fetch:
                 self.size += len(result.records)
                 left -= len(result.records)
             self._results.append((wanted, result))
+            yield
+
+    def read_again(self) -> Slices[FetchResponse]:
+        """The response after a wait."""
+        yield from self.read()
+        response = yield from self.response()
+        self.discard()
+        return response
 
     def discard(self) -> None:
         """Drops what was read: a waiting fetch must not hold megabytes."""
@@ -140,11 +149,12 @@ class _Fetch:
                 for aborted in log.aborted_transactions(wanted.offset, up_to, size=len(result.records))
             ]
 
-    def response(self) -> FetchResponse:
+    def response(self) -> Slices[FetchResponse]:
         """The response with everything that was read, or with the changes in an incremental session."""
         session = self.session
         topics: dict[object, _Topic] = {}
         for wanted, result in self._results:
+            yield
             if session.incremental and not self._has_changed(wanted, result):
                 continue
             wanted.last_high_watermark = result.high_watermark
@@ -209,7 +219,7 @@ class _DelayedFetch(DelayedOperation):
 
     def __init__(self, deadline: int, fetch: _Fetch) -> None:
         super().__init__(deadline)
-        self.reply: Reply[FetchResponse] = Reply()
+        self.reply: Reply[Slices[FetchResponse]] = Reply()
         self._fetch = fetch
         self._missing = fetch.min_bytes - fetch.size
         self._watched = [
@@ -242,11 +252,8 @@ class _DelayedFetch(DelayedOperation):
         return self._missing <= 0 and self.force_complete()
 
     def on_complete(self) -> None:
-        fetch = self._fetch
-        fetch.context.session.on_close = None
-        fetch.read()
-        self.reply(fetch.response())
-        fetch.discard()
+        self._fetch.context.session.on_close = None
+        self.reply(self._fetch.read_again())
 
 
 @dataclass(slots=True)

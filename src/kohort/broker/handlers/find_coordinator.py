@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices, in_slices
 from kohort.coordinator.share_state import SharePartitionKey
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -27,7 +28,7 @@ SHARE_KEYS: Final = 6
 _Coordinator = FindCoordinatorResponse.Coordinator
 
 
-def handle(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+def handle(request: FindCoordinatorRequest, context: Context) -> Slices[FindCoordinatorResponse]:
     """Finds the coordinator of one key, or of several."""
     if context.version < BATCHED:
         found = _find(request.key_type, request.key, context)
@@ -38,9 +39,8 @@ def handle(request: FindCoordinatorRequest, context: Context) -> FindCoordinator
             host=found.host,
             port=found.port,
         )
-    return FindCoordinatorResponse(
-        coordinators=[_find(request.key_type, key, context) for key in request.coordinator_keys]
-    )
+    found_all = yield from in_slices(lambda key: _find(request.key_type, key, context), request.coordinator_keys)
+    return FindCoordinatorResponse(coordinators=found_all)
 
 
 def _find(key_type: int, key: str, context: Context) -> _Coordinator:

@@ -25,6 +25,7 @@ from kohort.broker.config.topic_keys import TOPIC_KEYS
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.topics import ConfigResource
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -53,9 +54,9 @@ class Edit(enum.IntEnum):
     SUBTRACT = 3
 
 
-def handle(request: IncrementalAlterConfigsRequest, context: Context) -> IncrementalAlterConfigsResponse:
+def handle(request: IncrementalAlterConfigsRequest, context: Context) -> Slices[IncrementalAlterConfigsResponse]:
     """Applies the changes of each resource, all or none of them, or only validates them."""
-    outcomes = alter_each(
+    outcomes = yield from alter_each(
         request.resources, Outcome, lambda resource: _change(resource, request.validate_only, context)
     )
     return IncrementalAlterConfigsResponse(responses=outcomes)

@@ -6,12 +6,12 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-SERVED: Final = Served(JoinGroupRequest, versions=(0, 9))
+SERVED: Final = Served(JoinGroupRequest, versions=(0, 9), max_items=ONE_STEP)
 
 NULLABLE_PROTOCOL: Final = 7
 """First version in which the protocol's name may be null."""

@@ -6,12 +6,12 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
-SERVED: Final = Served(LeaveGroupRequest, versions=(0, 5))
+SERVED: Final = Served(LeaveGroupRequest, versions=(0, 5), max_items=ONE_STEP)
 
 
 def handle(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Reply[LeaveGroupResponse]:

@@ -10,6 +10,7 @@ from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.topics import ConfigResource
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
@@ -23,7 +24,7 @@ TYPES: Final = (
 )  # fmt: skip
 
 
-def handle(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
+def handle(request: ListConfigResourcesRequest, context: Context) -> Slices[ListConfigResourcesResponse]:
     """Lists topics, the broker, and the groups and metrics subscriptions that have keys set."""
     if not context.cluster_allowed(Operation.DESCRIBE_CONFIGS):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -33,14 +34,11 @@ def handle(request: ListConfigResourcesRequest, context: Context) -> ListConfigR
         wanted = set(request.resource_types) or {int(kind) for kind in TYPES}
     if not wanted <= set(TYPES):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
-            for kind in TYPES
-            if kind in wanted
-            for name in _names(kind, context)
-        ]
+    found = yield from in_slices(
+        lambda each: ListConfigResourcesResponse.ConfigResource(resource_name=each[1], resource_type=each[0]),
+        [(kind, name) for kind in TYPES if kind in wanted for name in _names(kind, context)],
     )
+    return ListConfigResourcesResponse(config_resources=found)
 
 
 def _names(kind: int, context: Context) -> Iterator[str]:

@@ -6,13 +6,13 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
-from kohort.broker.offset_requests import merge_topics, sort_partitions
+from kohort.broker.handlers import ONE_STEP, Served
+from kohort.broker.offset_requests import TopicMerger, sort_partitions
 from kohort.broker.reply import Reply, map_reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
-SERVED: Final = Served(OffsetDeleteRequest, versions=(0, 0))
+SERVED: Final = Served(OffsetDeleteRequest, versions=(0, 0), max_items=ONE_STEP)
 
 _Topic = OffsetDeleteResponse.Topic
 
@@ -37,7 +37,7 @@ def handle(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteRespon
 
     def merged(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
         if not response.error_code:
-            merge_topics(response.topics, refused)
+            TopicMerger(response.topics).add(refused)
         return response
 
     return map_reply(done, merged)

@@ -7,6 +7,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
@@ -19,18 +20,17 @@ Answer = OffsetForLeaderEpochResponse.Topic
 Requested = OffsetForLeaderEpochRequest.Topic
 
 
-def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
+def handle(request: OffsetForLeaderEpochRequest, context: Context) -> Slices[OffsetForLeaderEpochResponse]:
     """Looks up each epoch. CLUSTER_ACTION allows all topics, as for followers (KIP-320)."""
     all_allowed = context.cluster_allowed(Operation.CLUSTER_ACTION)
     topics = []
     for topic in request.topics:
         allowed = all_allowed or context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
-        topics.append(
-            Answer(
-                topic=topic.topic,
-                partitions=[_answer(topic.topic, each, allowed, context) for each in topic.partitions],
-            )
-        )
+        answer = Answer(topic=topic.topic, partitions=[])
+        topics.append(answer)
+        for each in topic.partitions:
+            answer.partitions.append(_answer(topic.topic, each, allowed, context))
+            yield
     return OffsetForLeaderEpochResponse(topics=topics)
 
 

@@ -8,6 +8,7 @@ from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.broker.share_state_requests import each_partition
+from kohort.broker.turns import Slices
 from kohort.coordinator.share_state import ReadOutcome
 from kohort.protocol.messages.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
 
@@ -19,17 +20,21 @@ _Partition = _Result.Partition
 
 def handle(
     request: ReadShareGroupStateRequest, context: Context
-) -> ReadShareGroupStateResponse | Reply[ReadShareGroupStateResponse]:
+) -> Slices[ReadShareGroupStateResponse | Reply[ReadShareGroupStateResponse]]:
     """Answers when the new leader epochs are safe in the log."""
     coordinator = context.broker.share_state
-    return each_partition(
-        request,
-        context,
-        ReadOutcome,
-        lambda topic, place: coordinator.read(request.group_id, topic.topic_id, place.partition, place.leader_epoch),
-        _result,
-        lambda topic_id, partitions: _Result(topic_id=topic_id, partitions=partitions),
-        lambda results: ReadShareGroupStateResponse(results=results),
+    return (
+        yield from each_partition(
+            request,
+            context,
+            ReadOutcome,
+            lambda topic, place: coordinator.read(
+                request.group_id, topic.topic_id, place.partition, place.leader_epoch
+            ),
+            _result,
+            lambda topic_id, partitions: _Result(topic_id=topic_id, partitions=partitions),
+            lambda results: ReadShareGroupStateResponse(results=results),
+        )
     )
 
 

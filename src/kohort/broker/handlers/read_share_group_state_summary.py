@@ -8,6 +8,7 @@ from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.broker.share_state_requests import each_partition
+from kohort.broker.turns import Slices
 from kohort.coordinator.share_state import Summary
 from kohort.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryRequest,
@@ -22,17 +23,19 @@ _Partition = _Result.Partition
 
 def handle(
     request: ReadShareGroupStateSummaryRequest, context: Context
-) -> ReadShareGroupStateSummaryResponse | Reply[ReadShareGroupStateSummaryResponse]:
+) -> Slices[ReadShareGroupStateSummaryResponse | Reply[ReadShareGroupStateSummaryResponse]]:
     """Leader epochs of the request are not checked: the group coordinator doesn't know them."""
     coordinator = context.broker.share_state
-    return each_partition(
-        request,
-        context,
-        Summary,
-        lambda topic, place: coordinator.read_summary(request.group_id, topic.topic_id, place.partition),
-        _result,
-        lambda topic_id, partitions: _Result(topic_id=topic_id, partitions=partitions),
-        lambda results: ReadShareGroupStateSummaryResponse(results=results),
+    return (
+        yield from each_partition(
+            request,
+            context,
+            Summary,
+            lambda topic, place: coordinator.read_summary(request.group_id, topic.topic_id, place.partition),
+            _result,
+            lambda topic_id, partitions: _Result(topic_id=topic_id, partitions=partitions),
+            lambda results: ReadShareGroupStateSummaryResponse(results=results),
+        )
     )
 
 

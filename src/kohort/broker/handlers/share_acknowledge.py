@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply, map_reply
 from kohort.broker.share.acknowledging import Outcomes, acknowledge
 from kohort.broker.share.sessions import FINAL, INITIAL
@@ -14,7 +14,7 @@ from kohort.broker.share_requests import ELSEWHERE, batches_of, check, leader_ep
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
-SERVED: Final = Served(ShareAcknowledgeRequest, versions=(1, 2))
+SERVED: Final = Served(ShareAcknowledgeRequest, versions=(1, 2), max_items=ONE_STEP)
 
 _Topic = ShareAcknowledgeResponse.TopicResponse
 _Node = ShareAcknowledgeResponse.NodeEndpoint

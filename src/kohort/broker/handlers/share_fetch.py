@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply
 from kohort.broker.share.acknowledging import Outcomes, acknowledge
 from kohort.broker.share.fetching import FetchedPartition, ShareFetch, ShareFetchLimits
@@ -18,7 +18,7 @@ from kohort.coordinator.share_partition import AcquireMode
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 
-SERVED: Final = Served(ShareFetchRequest, versions=(1, 2), returns_records=True)
+SERVED: Final = Served(ShareFetchRequest, versions=(1, 2), returns_records=True, max_items=ONE_STEP)
 
 _MODES: Final = frozenset(mode.value for mode in AcquireMode)
 

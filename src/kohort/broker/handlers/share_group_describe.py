@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.context import Context
 from kohort.broker.group_descriptions import describe_groups
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 SERVED: Final = Served(ShareGroupDescribeRequest, versions=(1, 1))
@@ -15,8 +16,8 @@ SERVED: Final = Served(ShareGroupDescribeRequest, versions=(1, 1))
 _Group = ShareGroupDescribeResponse.Group
 
 
-def handle(request: ShareGroupDescribeRequest, context: Context) -> ShareGroupDescribeResponse:
-    groups = describe_groups(
+def handle(request: ShareGroupDescribeRequest, context: Context) -> Slices[ShareGroupDescribeResponse]:
+    groups = yield from describe_groups(
         "share",
         request,
         context,

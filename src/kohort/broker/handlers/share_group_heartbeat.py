@@ -6,13 +6,13 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply, map_reply
 from kohort.coordinator.share.results import HeartbeatResult
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
-SERVED: Final = Served(ShareGroupHeartbeatRequest, versions=(1, 1))
+SERVED: Final = Served(ShareGroupHeartbeatRequest, versions=(1, 1), max_items=ONE_STEP)
 
 LONGEST_MEMBER_ID: Final = 36
 """Characters: a UUID as text."""

@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.context import Context
 from kohort.broker.group_descriptions import describe_groups
 from kohort.broker.handlers import Served
+from kohort.broker.turns import Slices
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
 SERVED: Final = Served(StreamsGroupDescribeRequest, versions=(0, 1))
@@ -15,8 +16,8 @@ SERVED: Final = Served(StreamsGroupDescribeRequest, versions=(0, 1))
 _Group = StreamsGroupDescribeResponse.Group
 
 
-def handle(request: StreamsGroupDescribeRequest, context: Context) -> StreamsGroupDescribeResponse:
-    groups = describe_groups(
+def handle(request: StreamsGroupDescribeRequest, context: Context) -> Slices[StreamsGroupDescribeResponse]:
+    groups = yield from describe_groups(
         "streams",
         request,
         context,

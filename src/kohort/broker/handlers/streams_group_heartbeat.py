@@ -9,7 +9,7 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.streams.request_validation import check_topology
@@ -22,7 +22,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
 )
 from kohort.streams.statuses import StatusCode
 
-SERVED: Final = Served(StreamsGroupHeartbeatRequest, versions=(0, 1))
+SERVED: Final = Served(StreamsGroupHeartbeatRequest, versions=(0, 1), max_items=ONE_STEP)
 
 log = logging.getLogger("kohort.broker.streams")
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-SERVED: Final = Served(SyncGroupRequest, versions=(0, 5))
+SERVED: Final = Served(SyncGroupRequest, versions=(0, 5), max_items=ONE_STEP)
 
 WITH_PROTOCOL: Final = 5
 """First version in which the member says which protocol it takes the group to have (KIP-559)."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.offset_requests import sort_partitions
 from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.offsets import txn_commit_refused
@@ -14,7 +14,7 @@ from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_err
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-SERVED: Final = Served(TxnOffsetCommitRequest, versions=(0, 6))
+SERVED: Final = Served(TxnOffsetCommitRequest, versions=(0, 6), max_items=ONE_STEP)
 
 _Topic = TxnOffsetCommitResponse.Topic
 

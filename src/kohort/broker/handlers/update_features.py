@@ -7,11 +7,11 @@ from typing import Final
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.features import FeatureUpdate, UpgradeType
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-SERVED: Final = Served(UpdateFeaturesRequest, versions=(0, 2))
+SERVED: Final = Served(UpdateFeaturesRequest, versions=(0, 2), max_items=ONE_STEP)
 
 UPGRADE_TYPES: Final = 1
 """First version with upgrade types; before it there was a flag."""

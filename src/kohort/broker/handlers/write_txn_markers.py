@@ -10,6 +10,7 @@ from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
@@ -22,7 +23,7 @@ Written = Outcome.Topic.Partition
 
 def handle(
     request: WriteTxnMarkersRequest, context: Context
-) -> WriteTxnMarkersResponse | Reply[WriteTxnMarkersResponse]:
+) -> Slices[WriteTxnMarkersResponse | Reply[WriteTxnMarkersResponse]]:
     """Appends the markers, and responds once they are safe.
 
     ALTER on the cluster is enough, so that administrators can abort hanging transactions (KIP-664).
@@ -49,6 +50,7 @@ def handle(
             partitions = [Written(partition_index=index) for index in topic.partition_indexes]
             outcome.topics.append(Outcome.Topic(name=topic.name, partitions=partitions))
             for written in partitions:
+                yield
                 pending += 1
                 refuse = partial(failed, written)
                 if not allowed:

@@ -161,7 +161,7 @@ class Offsets:
         )
         if error and error is not ErrorCode.GROUP_ID_NOT_FOUND:
             return OffsetFetchResponse.Group(group_id=group.group_id, error_code=error)
-        wanted = group.topics if group.topics is not None else self._everything(group.group_id)
+        wanted = group.topics if group.topics is not None else self.everything(group.group_id)
         topics = [
             _FetchedTopic(
                 name=topic.name,
@@ -297,7 +297,7 @@ class Offsets:
         tables = [self._committed, *(self._pending[producer_id] for producer_id in self._producers.get(group_id, ()))]
         return sorted({(topic, partition) for table in tables for topic, partition, _ in table.entries(group_id)})
 
-    def _everything(self, group_id: str) -> list[OffsetFetchRequest.Group.Topic]:
+    def everything(self, group_id: str) -> list[OffsetFetchRequest.Group.Topic]:
         """All partitions that a group has an offset for, in the form of a request."""
         return [
             OffsetFetchRequest.Group.Topic(

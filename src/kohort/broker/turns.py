@@ -1,0 +1,120 @@
+"""Turns of the event loop: what takes longer than one is worked off in slices, and lets others in between.
+
+One loop serves all clients, so nothing may keep it for long. What has used up its turn (a connection with many requests
+in its buffer, a request with many items) goes on here: the works in the queue take turns, and what arrives meanwhile
+comes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from typing import Final, TypeAlias, TypeVar
+
+log = logging.getLogger("kohort.broker.turns")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Slices: TypeAlias = Generator[None, None, T]
+"""Work in slices: it yields wherever others may be served in between, at least every millisecond, and returns its
+result. Whatever it has read before a `yield` may have changed after it."""
+
+TURN_SECONDS: Final = 0.005
+"""How long a connection's turn lasts, and a slice."""
+
+clock: Final = time.perf_counter
+
+
+def in_slices(function: Callable[[T], R], items: Iterable[T]) -> Slices[list[R]]:
+    """Returns the results of a function for all items; each is a slice."""
+    results = []
+    for item in items:
+        results.append(function(item))
+        yield
+    return results
+
+
+class Turns:
+    """Works that have used up their turn; each goes on for a slice at a time."""
+
+    def __init__(self) -> None:
+        self._works: deque[Callable[[float], bool]] = deque()
+        self._scheduled = False
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def add(self, work: Callable[[float], bool]) -> None:
+        """Lets a work go on.
+
+        Args:
+            work: is called with a time of `clock` to stop at, until it returns that it is done.
+        """
+        if self._closed:
+            return
+        self._works.append(work)
+        self._schedule()
+
+    def close(self) -> None:
+        """Drops all works, and those that come."""
+        self._closed = True
+        self._works.clear()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        """Gives one slice, to the work that has waited longest."""
+        self._scheduled = False
+        if not self._works:
+            return
+        work = self._works.popleft()
+        try:
+            if not work(clock() + TURN_SECONDS) and not self._closed:
+                self._works.append(work)
+        except Exception:  # the others must go on
+            log.exception("a request in slices failed")
+        if self._works:
+            self._schedule()
+
+
+class Line:
+    """Lets in so many at a time; the others wait in the order they came.
+
+    Large requests take many times their bytes while they are worked on. In line, they are no more than those bytes.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._free = at_once
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def enter(self, begin: Callable[[], None]) -> None:
+        """Calls `begin` as soon as there is room."""
+        if self._free:
+            self._free -= 1
+            begin()
+        else:
+            self._waiting.append(begin)
+
+    def leave(self) -> None:
+        """Makes room: to be called once for each that was let in."""
+        if self._waiting:
+            self._waiting.popleft()()
+        else:
+            self._free += 1
+
+    def withdraw(self, begin: Callable[[], None]) -> None:
+        """Takes one out of the line that waits."""
+        if begin in self._waiting:
+            self._waiting.remove(begin)
