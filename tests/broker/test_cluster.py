@@ -16,7 +16,7 @@ from kohort.broker.topics import Topics
 class Storage:
     """Partitions without logs."""
 
-    def open(self, topic: Any, indexes: range) -> list[Any]:
+    def open(self, topic: Any, indexes: range, *, new: bool = False) -> list[Any]:
         return [SimpleNamespace(offline=None) for _ in indexes]
 
     def remove(self, partition: Any) -> None: ...

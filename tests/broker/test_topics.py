@@ -27,7 +27,7 @@ class Memory:
     removed: list[str] = field(default_factory=list)
     fails_at: int = -1
 
-    def open(self, topic: Topic, indexes: range) -> Iterator[Log]:
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> Iterator[Log]:
         for index in indexes:
             self.opened.append((topic.name, index))
             offline = "too many open files" if len(self.opened) == self.fails_at else None

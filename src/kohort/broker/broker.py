@@ -74,7 +74,10 @@ class Broker(BrokerComponents):
             ConfigError: the directory belongs to another node.
         """
         node_id = settings.int("node.id")
-        log_manager = LogManager(data_dir, node_id, durable=durable, settings=settings, clock=now_ms)
+        metrics = Metrics()
+        log_manager = LogManager(
+            data_dir, node_id, durable=durable, settings=settings, clock=now_ms, report=metrics.damaged
+        )
         metadata_log = MetadataLog(log_manager.metadata, now_ms, durable)
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
         features = Features(metadata_log.append)
@@ -92,7 +95,6 @@ class Broker(BrokerComponents):
             settings.int("telemetry.max.bytes"),
             uuid.uuid4,
         )
-        metrics = Metrics()
 
         environment = CoordinatorEnvironment(topics, flusher, wheel, config, features, now_ms)
         placer = Placer()

@@ -24,10 +24,10 @@ from kohort.broker.topics import Partition, Topic, Topics
 from kohort.coordinator.step import Record, Step, append_error
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.log import Origin
-from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Data
 from kohort.protocol.messages.control_records import ControlRecordTypeSchema
-from kohort.protocol.records.batch import BatchHeader, scan_batches
+from kohort.protocol.records.batch import BatchHeader
 from kohort.protocol.records.rows import PlainRecord, encode_records, read_records
 from kohort.protocol.stored import decode_key, record_type
 
@@ -371,17 +371,19 @@ def _respond(step: Step) -> None:
 
 
 async def _batches(partition: Partition) -> Any:
-    """Yields the batches of a coordinator's partition with their records; other work gets its turn in between."""
-    logged = partition.log
-    offset = logged.log_start_offset
-    while offset < logged.log_end_offset:
-        data = logged.read(offset, LOAD_BYTES_PER_TURN, up_to=logged.log_end_offset)
-        out = []
-        for header in scan_batches(data):
-            if header.next_offset > offset:
-                out.append((header, read_records(data, header)))
-                offset = header.next_offset
-        if not out:
-            break
-        yield out
-        await asyncio.sleep(0)
+    """Yields the batches of a coordinator's partition with their records; other work gets its turn in between.
+
+    Damaged batches are reported and passed over: what comes after them is newer.
+    """
+    out, size = [], 0
+    for header, data, _ in partition.log.valid_batches():
+        try:
+            out.append((header, read_records(data, header)))
+        except CorruptRecordError as error:  # records that don't match a header with a valid checksum
+            log.error("%s: offsets %d to %d are skipped: %s", partition, header.base_offset, header.last_offset, error)
+        size += header.size
+        if size >= LOAD_BYTES_PER_TURN:
+            yield out
+            out, size = [], 0
+            await asyncio.sleep(0)
+    yield out

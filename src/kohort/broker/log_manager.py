@@ -13,6 +13,8 @@ from kohort.broker.config.component_settings import log_config
 from kohort.broker.metadata_log import unusable
 from kohort.broker.topics import Topic
 from kohort.log import DataDirectory, Log, LogConfig
+from kohort.log.aside import asides
+from kohort.log.damage import Report, tell
 from kohort.log.data_directory import PartitionName, read_topic_id, uuid_text, write_topic_id
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
 
@@ -30,6 +32,7 @@ class LogManager:
         node_id: the node that the directory belongs to from now on.
         durable: whether the high watermark waits for a sync.
         clock: ms since 1970.
+        report: hears what is lost or wrong in a log.
 
     Attributes:
         cluster_id: created with the directory.
@@ -48,11 +51,13 @@ class LogManager:
         durable: bool,
         settings: Settings,
         clock: Callable[[], int],
+        report: Report = tell,
     ) -> None:
         self.directory = directory
         self._durable = durable
         self._settings = settings
         self._clock = clock
+        self._report = report
         self._data = DataDirectory(directory)
         try:
             self.cluster_id = self._load_or_create_cluster_id(node_id)
@@ -79,8 +84,12 @@ class LogManager:
         return properties.get("cluster.id", "")
 
     def _open_metadata(self) -> Log:
-        opened = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
+        opened = self._data.open_log(
+            _METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable, contiguous=True, report=self._report
+        )
         reason = opened.offline
+        if reason is None and (aside := asides(opened.directory)):
+            reason = f"batches after a damage are set aside in {', '.join(aside)}"
         if reason is None and opened.log_end_offset < (flushed := self._data.recovery_point(_METADATA)):
             reason = (
                 f"it ends at offset {opened.log_end_offset}, but it was on the disk up to {flushed} "
@@ -91,19 +100,26 @@ class LogManager:
             raise unusable(opened, reason)
         return opened
 
-    def open(self, topic: Topic, indexes: range) -> Iterator[Log]:
-        """Opens or creates the logs of partitions; sets aside those of a deleted topic with the same name."""
-        config = log_config(self._settings, topic.configs)
-        return (self._open(topic, index, config) for index in indexes)
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> Iterator[Log]:
+        """Opens or creates the logs of partitions; sets aside those of a deleted topic with the same name.
 
-    def _open(self, topic: Topic, index: int, config: LogConfig) -> Log:
+        Args:
+            new: whether the partitions are being created.
+        """
+        config = log_config(self._settings, topic.configs)
+        return (self._open(topic, index, config, new) for index in indexes)
+
+    def _open(self, topic: Topic, index: int, config: LogConfig, new: bool) -> Log:
         name = PartitionName(topic.name, index)
         directory = self.directory / str(name)
         topic_id = read_topic_id(directory)
+        existing = not new
         if topic_id is not None and topic_id != topic.id:
             _set_aside(directory, "belongs to another topic of that name")
-            topic_id = None
-        opened = self._data.open_log(name, config, now=self._clock(), durable=self._durable)
+            topic_id, existing = None, False
+        opened = self._data.open_log(
+            name, config, now=self._clock(), durable=self._durable, existing=existing, report=self._report
+        )
         if topic_id is None and opened.offline is None:
             try:
                 write_topic_id(directory, topic.id)

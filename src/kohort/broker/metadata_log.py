@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from kohort.log import Log, Origin
+from kohort.log.damage import Range, known_losses, repair_command, unknown
 from kohort.protocol.errors import CorruptRecordError, KafkaError, ProtocolError
 from kohort.protocol.records.batch import BatchHeader, check_batch, scan_batches
 from kohort.protocol.records.rows import encode_records, read_records
@@ -33,6 +34,7 @@ class MetadataLog:
         self.log = logged
         self._clock = clock
         self._durable = durable
+        self._known = known_losses(logged.directory)
         if logged.log_end_offset == 0:
             try:
                 self.append([LEVEL])
@@ -66,12 +68,13 @@ class MetadataLog:
             raise unusable(self.log, f"from offset {offset} on: {error}") from error
 
     def _batches_at(self, offset: int) -> Iterator[tuple[BatchHeader, list[MetadataRecord]]]:
-        """Yields at least one batch from `offset` on. A metadata log has no gaps."""
+        """Yields at least one batch from `offset` on. A metadata log has no gaps but those of known losses."""
         data = self.log.read(offset, READ_BYTES, up_to=self.log.log_end_offset)
         expected = offset
         for header in scan_batches(data):
             check_batch(data, header.position)
-            if header.base_offset != expected:
+            gap = Range(expected, header.base_offset)
+            if gap.end < gap.first or unknown(gap, self._known):
                 raise CorruptRecordError(header.base_offset, header.position, f"offset {expected} should come here")
             expected = header.next_offset
             values = [record.value for record in read_records(data, header) if record.value is not None]
@@ -83,8 +86,9 @@ class MetadataLog:
 def unusable(logged: Log, reason: str) -> OSError:
     """The error, with advice for the operator, where the metadata log can't be used."""
     advice = (
-        "It says which topics there are: put that right, or restore it from a backup, and start again. Without one, "
-        "move it away: the server begins without topics then, and sets their partitions aside in directories of "
-        "their own (-stray)"
+        "It says which topics there are: restore it from a backup and start again. To go on without the damaged "
+        f"records, keep a copy of the data directory and run: {repair_command(logged.directory)}. Or move the metadata "
+        "log away: the server begins without topics then, and sets their partitions aside in directories of their own "
+        "(-stray)"
     )
     return OSError(errno.EIO, f"the metadata log can't be used: {reason}. {advice}", str(logged.directory))

@@ -113,8 +113,8 @@ def _collision_key(name: str) -> str:
 class PartitionLogs(Protocol):
     """The logs of partitions; see `LogManager`."""
 
-    def open(self, topic: Topic, indexes: range) -> Iterator[Log]:
-        """Opens or creates the logs of a topic's partitions, each when it is asked for."""
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> Iterator[Log]:
+        """Opens or creates the logs of a topic's partitions, each when it is asked for; `new` ones aren't there yet."""
         ...
 
     def configure(self, topic: Topic) -> None:
@@ -403,7 +403,7 @@ class Topics:
         """
         logs: list[Log] = []
         try:
-            for log in self._logs.open(topic, indexes):
+            for log in self._logs.open(topic, indexes, new=True):
                 logs.append(log)
                 if log.offline is not None:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"A partition can't be made: {log.offline}")

@@ -37,6 +37,11 @@ class Rest(NamedTuple):
     end: int
 
 
+def asides(directory: Path) -> list[str]:
+    """The names of the files in a partition's directory that have batches set aside, by their first offsets."""
+    return sorted(path.name for path in directory.glob(f"*{LOG}{ASIDE}*") if path.suffix != ".tmp")
+
+
 def set_aside(directory: Path, segments: Sequence[Segment], position: int, offset: int) -> Rest:
     """Copies the whole batches after a position of the first of `segments`, and those of the others, into files beside.
 
@@ -84,8 +89,3 @@ def _copy(directory: Path, fd: int, found: Stretch) -> str:
         os.close(copy)
     (directory / f"{name}.tmp").replace(directory / name)
     return name
-
-
-def is_aside(name: str) -> bool:
-    """Whether a file of that name has batches that were set aside."""
-    return LOG + ASIDE in name and not name.endswith(".tmp")

@@ -85,7 +85,9 @@ class Damage:
         size = f", {self.size} bytes" if self.size else ""
         if self.lost:
             many = "1 record" if self.records == 1 else f"at most {self.records} records"
-            text = f"{name}: offsets {', '.join(map(str, self.lost))} are lost ({many}{size}): {self.reason}."
+            offsets = ", ".join(map(str, self.lost))
+            verb = f"offset {offsets} is" if self.records == 1 else f"offsets {offsets} are"
+            text = f"{name}: {verb} lost ({many}{size}): {self.reason}."
         else:
             text = f"{name}: {self.size} bytes are lost: {self.reason}."
         if self.aside:
@@ -93,10 +95,10 @@ class Damage:
             files = self.aside[0].file
             if len(self.aside) > 1:
                 files += f" to {self.aside[-1].file} ({len(self.aside)} files)"
-            offsets = Range(self.aside[0].offsets.first, self.aside[-1].offsets.end)
+            span = Range(self.aside[0].offsets.first, self.aside[-1].offsets.end)
             batches = "1 whole batch" if count == 1 else f"{count} whole batches"
             text += (
-                f" {batches} after that, offsets {offsets}, can't be read for now and are set aside in {files}. "
+                f" {batches} after that, offsets {span}, can't be read for now and are set aside in {files}. "
                 f"To bring them back, stop the server and run: {repair_command(self.directory)}"
             )
         elif self.to_mend:

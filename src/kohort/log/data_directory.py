@@ -21,7 +21,8 @@ from typing import Final, NamedTuple
 
 from kohort.log.checkpoints import parse_offsets, render_offsets
 from kohort.log.config import LogConfig
-from kohort.log.files import METADATA, write_atomically
+from kohort.log.damage import Report, tell
+from kohort.log.files import METADATA, make_directory, write_atomically
 from kohort.log.log import Log
 from kohort.protocol.errors import KafkaError
 
@@ -94,18 +95,36 @@ class DataDirectory:
             named = [(PartitionName.parse(entry.name), entry) for entry in entries]
             return [name for name, entry in named if name is not None and entry.is_dir()]
 
-    def open_log(self, name: PartitionName, config: LogConfig, *, now: int, durable: bool = False) -> Log:
+    def open_log(
+        self,
+        name: PartitionName,
+        config: LogConfig,
+        *,
+        now: int,
+        durable: bool = False,
+        existing: bool = False,
+        contiguous: bool = False,
+        report: Report = tell,
+    ) -> Log:
         """Opens or creates the log of a partition, with its offsets in the checkpoints.
 
         May run in several threads at a time, for different partitions that exist.
+
+        Args:
+            existing: whether the partition was there before: it is a loss then if it isn't, and the checkpoints know
+                of records.
+            contiguous, report: as in `Log.open`.
         """
         directory = self.path / str(name)
         if not directory.exists() and any(name in offsets for offsets in self._checkpoints.values()):
-            self._drop_deleted()
+            if existing:
+                make_directory(directory)
+            else:
+                self._drop_deleted()
         recovery_point, log_start, cleaned = (offsets.get(name, 0) for offsets in self._checkpoints.values())
         return Log.open(
             directory, config, now=now, clean=self.clean, recovery_point=recovery_point, log_start_offset=log_start,
-            cleaned_offset=cleaned, durable=durable,
+            cleaned_offset=cleaned, durable=durable, contiguous=contiguous, report=report,
         )  # fmt: skip
 
     def recovery_point(self, name: PartitionName) -> int:

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from kohort.log.config import LogConfig
-from kohort.log.damage import Report, tell
-from kohort.log.files import LOG, fsync_directory
+from kohort.log.files import fsync_directory
 from kohort.log.leader_epochs import LeaderEpochs
-from kohort.log.losses import found_by_reader
 from kohort.log.producer_snapshot import write_snapshot
 from kohort.log.producer_state import ProducerStates
 from kohort.log.segment import DamagedSegmentError
@@ -34,7 +32,7 @@ class LocalLog:
     _epochs: LeaderEpochs
     _snapshot_offset: int
 
-    def __init__(self, directory: Path, config: LogConfig, *, durable: bool, report: Report = tell) -> None:
+    def __init__(self, directory: Path, config: LogConfig, *, durable: bool) -> None:
         self.directory = directory
         self.config = config
         self.durable = durable
@@ -45,8 +43,6 @@ class LocalLog:
         self._producers = ProducerStates()
         self._unsynced_names = self._sealed_unflushed = False
         self._unflushed_since: int | None = None
-        self._report = report
-        self._told: set[tuple[int, int]] = set()
 
     # State
 
@@ -204,17 +200,11 @@ class LocalLog:
             raise self._damaged(error) from error
 
     def _damaged(self, error: DamagedSegmentError) -> KafkaError:
-        """Reports a damage that a reader has met, once. The log goes on: other offsets can be read."""
-        segment = error.segment
-        name = segment.path(LOG).name
-        place = (segment.base_offset, error.position)
-        if place not in self._told:
-            self._told.add(place)
-            self._report(found_by_reader(segment, error))
-        reason = (
-            f"{self.directory.name} is damaged from offset {error.expected} on, at byte {error.position} of {name}."
+        """The error for a reader who has met a damage. The log goes on: other offsets can be read."""
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"{self.directory.name} is damaged from offset {error.expected} on. The server's log says more.",
         )
-        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{reason} The server's log says more.")
 
     def _fail(self, action: str, error: OSError | CorruptRecordError) -> KafkaError:
         """Takes the log offline, and logs the reason with advice for the operator."""

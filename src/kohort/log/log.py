@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -13,9 +14,11 @@ from kohort.log.damage import Report, tell
 from kohort.log.files import SNAPSHOT, file_name, make_directory
 from kohort.log.local_log import LocalLog
 from kohort.log.lookup import aborted_between, latest_timestamp, offset_after, offset_for_timestamp
+from kohort.log.losses import valid_in
 from kohort.log.producer_state import EndTransactionMarker
 from kohort.log.recovery import ended_transaction, load, new_log
 from kohort.log.retention import deletable
+from kohort.log.scan import ScannedBatch
 from kohort.log.segment import DamagedSegmentError, Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_markers import encode_marker
@@ -76,7 +79,7 @@ class Log(LocalLog):
         Returns:
             The log; an offline one if its files can't be read.
         """
-        log = cls(directory, config, durable=durable, report=report)
+        log = cls(directory, config, durable=durable)
         try:
             if make_directory(directory):
                 loaded = new_log(directory, log_start_offset, now)
@@ -286,6 +289,27 @@ class Log(LocalLog):
         except DamagedSegmentError as error:
             raise self._damaged(error) from error
         return b""
+
+    def valid_batches(self) -> Iterator[ScannedBatch]:
+        """Yields all valid batches, with their checksums checked; damages are reported and passed over.
+
+        The log may be appended to and compacted in the meantime.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        self._check()
+        offset = self.log_start_offset
+        while offset < self.log_end_offset:
+            with self._storing("read"):
+                number = self._segments.number_of(offset)
+                segment = self._segments[number]
+                end = self._segments.end_of(number, self.log_end_offset)
+                for found in valid_in(segment, end):
+                    if found.header.next_offset > offset:
+                        offset = found.header.next_offset
+                        yield found
+            offset = max(offset, end)
 
     def aborted_transactions(self, start: int, end: int, *, size: int | None = None) -> list[Aborted]:
         """Returns the aborted transactions that have records from offset `start` up to `end`, for a fetch.

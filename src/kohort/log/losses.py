@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from kohort.log.aside import set_aside
 from kohort.log.damage import Damage, DamageKind, Range, Report, known_losses, note_losses, unknown
 from kohort.log.files import LOG
-from kohort.log.salvage import stretches
-from kohort.log.scan import claimed_end
-from kohort.log.segment import DamagedSegmentError, Segment
+from kohort.log.salvage import Gap, batches_and_gaps
+from kohort.log.scan import ScannedBatch, claimed_end
+from kohort.log.segment import Segment
 
 
 class Losses:
@@ -62,15 +64,24 @@ class Losses:
         segment.unflushed = True
 
 
-def found_by_reader(segment: Segment, error: DamagedSegmentError) -> Damage:
-    """What a reader that has met a damage has lost: nothing is changed."""
-    following = stretches(
-        segment.fd, error.position, segment.size, base_offset=segment.base_offset, least=error.expected
-    )
-    end, stop = claimed_end(segment.fd, error.position, segment.size, error.expected), segment.size
-    for run in following:
-        end, stop = run.offsets.first, run.position
-        break
-    lost = (Range(error.expected, end),) if end > error.expected else ()
-    where = f"from byte {error.position} of {segment.path(LOG).name} on there is no whole batch"
-    return Damage(DamageKind.DAMAGED_BATCH, segment.directory, where, lost, stop - error.position, to_mend=True)
+def valid_in(segment: Segment, end: int) -> Iterator[ScannedBatch]:
+    """Yields the valid batches of a segment, and reports what is between.
+
+    The file is opened once more: it may be removed in the meantime.
+
+    Args:
+        end: the offset after the segment.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    fd = os.open(segment.path(LOG), os.O_RDONLY)
+    try:
+        base = segment.base_offset
+        for item in batches_and_gaps(fd, 0, segment.size, base_offset=base, least=base):
+            if isinstance(item, Gap):
+                segment.note_gap(item, end)
+            else:
+                yield item
+    finally:
+        os.close(fd)

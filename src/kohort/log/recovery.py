@@ -32,9 +32,10 @@ from kohort.log.files import (
     file_name,
     fsync_directory,
     offset_of,
+    read_exactly,
 )  # fmt: skip
 from kohort.log.leader_epochs import LeaderEpochs
-from kohort.log.losses import Losses
+from kohort.log.losses import Losses, valid_in
 from kohort.log.producer_snapshot import load_snapshot
 from kohort.log.producer_state import ProducerStates
 from kohort.log.scan import ScannedBatch, scan
@@ -42,7 +43,7 @@ from kohort.log.segment import DamagedSegmentError, Segment
 from kohort.log.transaction_index import AbortedTransaction
 from kohort.log.transaction_markers import read_marker
 from kohort.protocol.errors import CorruptRecordError
-from kohort.protocol.records.batch import NO_SEQUENCE, next_sequence
+from kohort.protocol.records.batch import HEADER_SIZE, NO_SEQUENCE, next_sequence, read_header
 
 _log: Final = logging.getLogger("kohort.log")
 
@@ -116,7 +117,7 @@ def load(
     producers = ProducerStates()
     start = segments[to_recover].base_offset if log_end is None else log_end
     snapshot = load_snapshot(directory, [offset for offset in snapshots if offset <= start], producers)
-    _replay(segments, producers, snapshot or 0, start, losses)
+    _replay(segments, producers, snapshot or 0, start)
     if log_end is None:
         more, log_end = _recover(segments, to_recover, producers, epochs, config, losses, recovery_point)
         ends += more
@@ -186,11 +187,10 @@ def _first_to_recover(segments: list[Segment], names: set[str], clean: bool, rec
 def _clean_end(segment: Segment) -> int | None:
     """Returns the offset after the last batch; None if the end is damaged in spite of the clean shutdown."""
     try:
-        for header, _, _ in scan(segment.fd, 0, segment.size, check=False):
-            segment.first_timestamp = header.max_timestamp
-            break
+        if segment.size >= HEADER_SIZE:
+            segment.first_timestamp = read_header(read_exactly(segment.fd, HEADER_SIZE, 0)).max_timestamp
         return segment.end_offset()
-    except CorruptRecordError as error:
+    except DamagedSegmentError as error:
         _log.warning("%s: was closed cleanly, but doesn't end with a batch: %s", segment.path(LOG), error)
         return None
 
@@ -222,27 +222,18 @@ def _cut(segment: Segment, following: int, losses: Losses) -> int:
     return end
 
 
-def _replay(segments: list[Segment], producers: ProducerStates, start: int, end: int, losses: Losses) -> None:
+def _replay(segments: list[Segment], producers: ProducerStates, start: int, end: int) -> None:
     """Applies the batches from offset `start` up to `end` to the producer state."""
     for number, segment in enumerate(segments):
         if segment.base_offset >= end:
             break
         if number + 1 < len(segments) and segments[number + 1].base_offset <= start:
             continue
-        sealed = number + 1 < len(segments)
-        applied = max(start, segment.base_offset)
-        while True:
-            try:
-                for batch in segment.batches(applied):
-                    if batch.header.base_offset >= applied:
-                        _apply(producers, batch)
-                        applied = batch.header.next_offset
-                break
-            except DamagedSegmentError:
-                if not sealed:
-                    raise
-                _cut(segment, segments[number + 1].base_offset, losses)
-        if sealed:
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else end
+        for batch in valid_in(segment, following):
+            if batch.header.base_offset >= start:
+                _apply(producers, batch)
+        if number + 1 < len(segments):
             segment.release()
 
 

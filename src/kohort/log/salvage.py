@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kohort.log.damage import Range
 from kohort.log.files import read_exactly
-from kohort.log.scan import scan
+from kohort.log.scan import ScannedBatch, scan
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import HEADER_SIZE, check_batch, read_header
 
@@ -16,6 +16,23 @@ _CHUNK: Final = 1 << 20
 _MAX_RELATIVE: Final = 2**31 - 1
 _OFFSET_TOP: Final = 4
 _MAGIC_END: Final = 17
+
+
+class Gap(NamedTuple):
+    """Bytes of a segment that aren't whole batches.
+
+    Attributes:
+        position, end: in bytes.
+        least: the offset after the batches before it.
+        following: the base offset of the batch after it; None at the segment's end.
+        reason: what is wrong at the position.
+    """
+
+    position: int
+    end: int
+    least: int
+    following: int | None
+    reason: str
 
 
 class Stretch(NamedTuple):
@@ -32,8 +49,8 @@ class Stretch(NamedTuple):
     batches: int
 
 
-def stretches(fd: int, start: int, end: int, *, base_offset: int, least: int) -> Iterator[Stretch]:
-    """Yields the stretches of valid batches between two positions of a segment's log, where anything may be.
+def batches_and_gaps(fd: int, start: int, end: int, *, base_offset: int, least: int) -> Iterator[ScannedBatch | Gap]:
+    """Yields the valid batches between two positions of a segment's log, where anything may be, and what is between.
 
     Args:
         base_offset: of the segment.
@@ -42,22 +59,44 @@ def stretches(fd: int, start: int, end: int, *, base_offset: int, least: int) ->
     Raises:
         OSError: the file can't be read.
     """
-    position: int | None = start
-    while position is not None and position < end:
-        stop, batches, first = position, 0, least
-        damaged: int | None = None
+    position = start
+    while position < end:
         try:
-            for header, _, at in scan(fd, position, end, check=True, base_offset=least):
-                if header.last_offset - base_offset > _MAX_RELATIVE:
-                    damaged = at
+            for batch in scan(fd, position, end, check=True, base_offset=least):
+                if batch.header.last_offset - base_offset > _MAX_RELATIVE:
+                    reason = "too far from its segment's base offset"
                     break
-                first = first if batches else header.base_offset
-                stop, batches, least = at + header.size, batches + 1, header.next_offset
+                least, position = batch.header.next_offset, batch.file_position + batch.header.size
+                yield batch
+            else:
+                return
         except CorruptRecordError as error:
-            damaged = error.position
-        if batches:
-            yield Stretch(position, stop - position, Range(first, least), batches)
-        position = None if damaged is None else _next_batch(fd, damaged, end, base_offset, least)
+            reason = error.reason
+        following = _next_batch(fd, position, end, base_offset, least)
+        if following is None:
+            yield Gap(position, end, least, None, reason)
+            return
+        next_offset = read_header(read_exactly(fd, HEADER_SIZE, following)).base_offset
+        yield Gap(position, following, least, next_offset, reason)
+        position = following
+
+
+def stretches(fd: int, start: int, end: int, *, base_offset: int, least: int) -> Iterator[Stretch]:
+    """Yields the stretches of valid batches; as `batches_and_gaps`."""
+    found: Stretch | None = None
+    for item in batches_and_gaps(fd, start, end, base_offset=base_offset, least=least):
+        if isinstance(item, Gap):
+            if found is not None:
+                yield found
+            found = None
+        else:
+            header = item.header
+            if found is None:
+                found = Stretch(item.file_position, 0, Range(header.base_offset, header.base_offset), 0)
+            offsets = Range(found.offsets.first, header.next_offset)
+            found = Stretch(found.position, found.size + header.size, offsets, found.batches + 1)
+    if found is not None:
+        yield found
 
 
 def _next_batch(fd: int, damaged: int, end: int, base_offset: int, least: int) -> int | None:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kohort.log.damage import Damage, DamageKind, Report, tell
+from kohort.log.damage import Damage, DamageKind, Range, Report, tell
 from kohort.log.files import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name, read_exactly
 from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
-from kohort.log.salvage import stretches
-from kohort.log.scan import ScannedBatch, scan
+from kohort.log.salvage import Gap, batches_and_gaps, stretches
+from kohort.log.scan import ScannedBatch, claimed_end, scan
 from kohort.log.transaction_index import TransactionIndex
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import HEADER_SIZE, MAGIC, MAX_OFFSET
@@ -54,7 +54,8 @@ class DamagedSegmentError(CorruptRecordError):
     """
 
     def __init__(self, segment: Segment, position: int, expected: int) -> None:
-        super().__init__(None, position, "it isn't a whole batch")
+        name = segment.path(LOG).name
+        super().__init__(None, position, f"there is no whole batch after offset {expected} in {name}")
         self.segment = segment
         self.expected = expected
 
@@ -76,6 +77,7 @@ class Segment:
     __slots__ = (
         "_aborted",
         "_fd",
+        "_gaps",
         "_index",
         "_max_offset",
         "_max_timestamp",
@@ -100,6 +102,7 @@ class Segment:
         self.unflushed = False
         self.first_timestamp = NO_TIMESTAMP
         self.report: Report = tell
+        self._gaps: dict[int, Gap] = {}
         self._fd = -1
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -254,36 +257,95 @@ class Segment:
         found = self._search(offset)
         return found if found.size else None
 
+    def note_gap(self, gap: Gap, end_offset: int | None = None) -> None:
+        """Reports damaged bytes, once. Nothing is changed: readers go past them if they ask for what comes after.
+
+        Args:
+            end_offset: the offset after the segment, if it is known.
+        """
+        if gap.position in self._gaps:
+            return
+        self._gaps[gap.position] = gap
+        end = gap.following
+        if end is None:
+            claimed = claimed_end(self.fd, gap.position, self.size, gap.least)
+            end = claimed if end_offset is None else end_offset
+        lost = (Range(gap.least, end),) if end > gap.least else ()
+        reason = f"byte {gap.position} of {self.path(LOG).name}: {gap.reason}"
+        size = gap.end - gap.position
+        self.report(Damage(DamageKind.DAMAGED_BATCH, self.directory, reason, lost, size, to_mend=True))
+
     def end_offset(self) -> int:
         """Returns the offset after the last batch; raises as `locate`."""
         if self._index is None and (entry := OffsetIndex.last_entry(self.path(INDEX))) is not None:
-            found = self._walk(MAX_OFFSET + 1, entry[1], self.base_offset + entry[0])
+            found = self._last_batches(entry)
             if found is not None:
-                return found.base_offset
+                return found
         return self._search(MAX_OFFSET + 1).base_offset
 
     def _search(self, offset: int) -> Located:
+        """As `locate`; what is located has the size 0 at the segment's end."""
+        try:
+            return self._search_index(offset)
+        except DamagedSegmentError as error:
+            damage = error
+        while True:
+            gap = self._gap_at(damage)
+            if gap.following is None or offset < gap.following:
+                if offset <= MAX_OFFSET:
+                    self.note_gap(gap)
+                raise damage
+            self.note_gap(gap)
+            try:
+                found = self._walk(offset, gap.end, None, gap.following)
+            except DamagedSegmentError as error:
+                damage = error
+            else:
+                assert found is not None
+                return found
+
+    def _gap_at(self, damage: DamagedSegmentError) -> Gap:
+        gap = self._gaps.get(damage.position)
+        if gap is None:
+            found = batches_and_gaps(
+                self.fd, damage.position, self.size, base_offset=self.base_offset, least=damage.expected
+            )
+            gap = next((item for item in found if isinstance(item, Gap)), None)
+            # A batch that is whole, but doesn't come in the order of offsets.
+            assert gap is not None
+        return gap
+
+    def _search_index(self, offset: int) -> Located:
         index = self.index
         entry = bisect_right(index.offsets, min(offset - self.base_offset, _MAX_RELATIVE)) - 1
         if entry < 0:
-            found = self._walk(offset, 0, None)
+            found = self._walk(offset, 0, None, self.base_offset)
             assert found is not None
             return found
         position, last = index.positions[entry], self.base_offset + index.offsets[entry]
-        found = self._walk(offset, position, last)
+        found = self._walk(offset, position, last, last)
         if found is not None:
             return found
         self.reindex(f"{self.path(INDEX).name} says that the batch with offset {last} is at byte {position}")
         return self._search(offset)
 
-    def _walk(self, offset: int, position: int, last_offset: int | None) -> Located | None:
+    def _last_batches(self, entry: tuple[int, int]) -> int | None:
+        """The offset after the last batch, by the last entry of the index; None if that isn't enough."""
+        last = self.base_offset + entry[0]
+        try:
+            found = self._walk(MAX_OFFSET + 1, entry[1], last, last)
+        except DamagedSegmentError:
+            return None
+        return None if found is None else found.base_offset
+
+    def _walk(self, offset: int, position: int, last_offset: int | None, expected: int) -> Located | None:
         """Goes from batch to batch, from a position on; what is located has the size 0 at the segment's end.
 
         Args:
             last_offset: of the first batch, as the index says; None is returned if that is wrong.
+            expected: the least last offset of the first batch.
         """
         end, fd = self.size, self.fd
-        expected = self.base_offset if last_offset is None else last_offset
         while position < end:
             window = read_exactly(fd, min(_WINDOW, end - position), position)
             at, final = 0, len(window) - _BATCH_BOUNDS.size
@@ -376,6 +438,9 @@ class Segment:
             if not min_one:
                 return b""
             max_bytes = size
+        for damaged in self._gaps:
+            if position < damaged < end:
+                end = damaged
         if end <= position:
             return b""
         return read_exactly(self.fd, min(max_bytes, end - position), position)
@@ -407,6 +472,7 @@ class Segment:
         """Truncates the log, which must not be indexed from `position` on."""
         os.ftruncate(self.fd, position)
         self.size = position
+        self._gaps.clear()
 
     def release(self) -> None:
         """Closes the files and drops the indexes; they are opened and read again on use."""

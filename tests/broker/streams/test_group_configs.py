@@ -133,7 +133,7 @@ def test_a_value_at_a_bound_is_taken(key: str, text: str) -> None:
 class Storage:
     """Topics that are never opened."""
 
-    def open(self, topic: Any, indexes: Any) -> list[Any]:
+    def open(self, topic: Any, indexes: range, *, new: bool = False) -> list[Any]:
         return []
 
     def remove(self, partition: Any) -> None: ...

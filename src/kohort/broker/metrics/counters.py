@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from kohort.log.damage import Damage, DamageKind, tell
 from kohort.protocol.errors import ErrorCode
 
 API_KEYS: Final = 128
@@ -42,6 +43,8 @@ class Metrics:
     Attributes:
         accepted: connections accepted since the start.
         produce_failures, fetch_failures: partitions answered with an error, by error.
+        damages: what was found lost or wrong in logs, by kind.
+        lost_records, lost_bytes: of these; records that compaction had removed may be among them.
     """
 
     def __init__(self) -> None:
@@ -50,6 +53,9 @@ class Metrics:
         self.accepted = 0
         self.produce_failures: Counter[ErrorCode] = Counter()
         self.fetch_failures: Counter[ErrorCode] = Counter()
+        self.damages = Counter(dict.fromkeys(DamageKind, 0))
+        self.lost_records = 0
+        self.lost_bytes = 0
 
     def observe(self, key: int, seconds: float, received: int, sent: int) -> None:
         """Counts a request: its API key, time, and the bytes of request and response."""
@@ -61,6 +67,13 @@ class Metrics:
 
     def produce_failed(self, code: ErrorCode) -> None:
         self.produce_failures[code] += 1
+
+    def damaged(self, damage: Damage) -> None:
+        """Logs and counts what was found lost or wrong in a log."""
+        tell(damage)
+        self.damages[damage.kind] += 1
+        self.lost_records += damage.records
+        self.lost_bytes += damage.size
 
     def fetch_failed(self, code: ErrorCode) -> None:
         self.fetch_failures[code] += 1

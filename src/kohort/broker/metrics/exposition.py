@@ -65,6 +65,7 @@ class BrokerCollector(Collector):
             _streams(sources),
             _share_groups(sources),
             _logs(sources),
+            _losses(metrics),
         )
 
 
@@ -203,3 +204,14 @@ def _logs(sources: MetricSources) -> Iterator[Metric]:
             end.add_metric(place, partition.log.log_end_offset)
     yield from (size, start, end)
     yield GaugeMetricFamily("kohort_offline_partitions", "Partitions that can't be used, for their files.", offline)
+
+
+def _losses(metrics: Metrics) -> Iterator[Metric]:
+    damages = CounterMetricFamily(
+        "kohort_log_damage", "What was found lost or wrong in logs since the start, by kind.", labels=["kind"]
+    )
+    for kind, count in metrics.damages.items():
+        damages.add_metric([kind.value], count)
+    yield damages
+    yield CounterMetricFamily("kohort_log_lost_records", "Records that were found lost, at most.", metrics.lost_records)
+    yield CounterMetricFamily("kohort_log_lost_bytes", "Bytes that were found lost.", metrics.lost_bytes)
