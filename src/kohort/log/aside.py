@@ -72,13 +72,23 @@ def set_aside(directory: Path, segments: Sequence[Segment], position: int, offse
 
 
 def _copy(directory: Path, fd: int, found: Stretch) -> str:
-    """Copies a stretch to a file of its own; returns its name."""
+    """Sets a stretch aside; returns the name of the file."""
     name = base = file_name(found.offsets.first, LOG + ASIDE)
     number = 0
     # A crash may have come between this and what follows: then the same is there already.
     while (directory / name).exists() and (directory / name).stat().st_size != found.size:
         number += 1
         name = f"{base}.{number}"
+    copy_out(directory, fd, found, name)
+    return name
+
+
+def copy_out(directory: Path, fd: int, found: Stretch, name: str) -> None:
+    """Copies a stretch of a segment's log to a file, which is on the disk on return.
+
+    Raises:
+        OSError: it can't be read or written; there is no such file then.
+    """
     copy = os.open(directory / f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         for start in range(0, found.size, _CHUNK):
@@ -88,4 +98,3 @@ def _copy(directory: Path, fd: int, found: Stretch) -> str:
     finally:
         os.close(copy)
     (directory / f"{name}.tmp").replace(directory / name)
-    return name

@@ -113,16 +113,22 @@ class OffsetIndex(_IndexFile):
 
 
 class TimeIndex(_IndexFile):
-    """Maps the largest timestamp so far to the last offset of its batch; timestamps ascend."""
+    """Maps the largest timestamp so far to the last offset of its batch; timestamps ascend.
 
-    __slots__ = ("offsets", "timestamps")
+    Attributes:
+        ascending: whether they did in the file; what comes after one that doesn't isn't read.
+    """
+
+    __slots__ = ("ascending", "offsets", "timestamps")
 
     def __init__(self, path: Path, *, load: bool) -> None:
         super().__init__(path)
         self.timestamps, self.offsets = array("q"), array("i")
+        self.ascending = True
         for timestamp, offset in _TIME_ENTRY.iter_unpack(self.read(_TIME_ENTRY.size) if load else b""):
             # Kafka preallocates zeros.
             if (self.timestamps and timestamp <= self.timestamps[-1]) or (not timestamp and not offset):
+                self.ascending = not timestamp and not offset
                 break
             self.timestamps.append(timestamp)
             self.offsets.append(offset)

@@ -37,7 +37,7 @@ def latest_timestamp(segments: Segments, start: int) -> TimestampedOffset | None
 
 
 def _first_in(segment: Segment, timestamp: int, start: int) -> TimestampedOffset | None:
-    before = segment.base_offset + segment.time_index.offset_before(timestamp)
+    before = segment.offset_before(timestamp)
     for batch in segment.batches(max(start, before)):
         if batch.header.max_timestamp >= timestamp and batch.header.record_count:
             found = _first_of(batch, timestamp, start)

@@ -145,6 +145,8 @@ class Segment:
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
             self._time_index = TimeIndex(self.path(TIME_INDEX), load=True)
+            if not self._time_index.ascending:
+                self.reindex(f"{self.path(TIME_INDEX).name} says that times don't ascend")
         return self._time_index
 
     @property
@@ -323,7 +325,8 @@ class Segment:
             assert found is not None
             return found
         position, last = index.positions[entry], self.base_offset + index.offsets[entry]
-        found = self._walk(offset, position, last, last)
+        # Entries that aren't in order may lead beyond the offset.
+        found = self._walk(offset, position, last, last) if position >= 0 and last <= offset else None
         if found is not None:
             return found
         self.reindex(f"{self.path(INDEX).name} says that the batch with offset {last} is at byte {position}")
