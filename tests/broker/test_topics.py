@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.broker.coordinator_runtime import partition_for
-from kohort.broker.topics import ConfigResource, Partition, Topic, Topics, check_topic_name
+from kohort.broker.topics import ConfigResource, Topic, Topics, check_topic_name
+from kohort.broker.turns import in_one_go
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.stored.cluster_metadata import MetadataRecord
@@ -23,13 +25,16 @@ class Memory:
 
     opened: list[tuple[str, int]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    fails_at: int = -1
 
-    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> list[Log]:
-        self.opened += [(topic.name, index) for index in indexes]
-        return [cast(Log, SimpleNamespace(offline=None)) for _ in indexes]
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> Iterator[Log]:
+        for index in indexes:
+            self.opened.append((topic.name, index))
+            offline = "too many open files" if len(self.opened) == self.fails_at else None
+            yield cast(Log, SimpleNamespace(name=f"{topic.name}-{index}", offline=offline))
 
-    def remove(self, partition: Partition) -> None:
-        self.removed.append(str(partition))
+    def remove(self, log: Log) -> None:
+        self.removed.append(cast(Any, log).name)
 
     def configure(self, topic: Topic) -> None:
         pass
@@ -103,6 +108,70 @@ def test_a_restart_comes_to_the_same(changes: list[tuple[str, str, int]]) -> Non
     again = Cluster(cluster.records)
     assert again.state() == cluster.state()
     assert all(again.topics.next_producer_id() > given for given in producer_ids)
+
+
+def test_a_topic_whose_partitions_can_not_all_be_made_is_not_made_at_all() -> None:
+    cluster = Cluster()
+    cluster.topics.create("a", 2)
+    before = cluster.state()
+    cluster.storage.fails_at = 5
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        cluster.topics.create("b", 4)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        cluster.storage.fails_at = 7
+        cluster.topics.add_partitions("a", 4)
+    assert cluster.storage.removed == ["b-0", "b-1", "b-2", "a-2", "a-3"]
+    assert cluster.state() == before == Cluster(cluster.records).state()
+    cluster.storage.fails_at = -1
+    assert len(cluster.topics.create("b", 4).partitions) == 4
+
+
+def test_partitions_that_can_not_be_recorded_are_removed() -> None:
+    cluster = Cluster()
+
+    def full(records: object) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+
+    cluster.topics._append = full
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        cluster.topics.create("a", 2)
+    assert cluster.storage.removed == ["a-0", "a-1"]
+
+
+def test_changes_in_slices_take_the_name_meanwhile() -> None:
+    topics = Cluster().topics
+    making = topics.create_in_slices("a", 3)
+    next(making)
+    assert topics.get("a") is None
+    with refused(ErrorCode.TOPIC_ALREADY_EXISTS):
+        topics.create("a", 1)
+    topic = in_one_go(making)
+    assert topics.get("a") is topic
+    growing = topics.add_partitions_in_slices("a", 5)
+    next(growing)
+    assert len(topic.partitions) == 3
+    for change in (lambda: topics.add_partitions("a", 4), lambda: topics.delete("a")):
+        with refused(ErrorCode.REQUEST_TIMED_OUT):
+            change()
+    in_one_go(growing)
+    assert len(topic.partitions) == 5
+    deleting = topics.delete_in_slices("a")
+    next(deleting)
+    assert topics.get("a") is None
+    with refused(ErrorCode.TOPIC_ALREADY_EXISTS):
+        topics.create("a", 1)  # directories of the old one are still there
+    in_one_go(deleting)
+    assert topics.create("a", 1).id != topic.id
+
+
+def test_a_creation_that_is_given_up_leaves_nothing() -> None:
+    cluster = Cluster()
+    making = cluster.topics.create_in_slices("a", 3)
+    next(making)
+    making.close()
+    assert cluster.storage.removed == ["a-0"]
+    assert not cluster.records
+    assert cluster.topics.create("a", 1).name == "a"
 
 
 def test_a_topic_is_found_by_name_and_id() -> None:

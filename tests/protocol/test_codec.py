@@ -206,7 +206,7 @@ def test_slices_read_and_write_the_same_as_one_go(message: type[Message], versio
         data = codec.encode(drawn)
         assert drained(codec.encode_slices(drawn))[1] == data
         assert drained(codec.read_slices(b"ab" + data, 2))[1] == (drawn, 2 + len(data))
-        for end in (len(data) // 2, len(data) - 1):
+        for end in {len(data) // 2, len(data) - 1} if data else ():
             with pytest.raises(ProtocolError):
                 drained(codec.read_slices(data[:end], 0))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from kohort.broker.config import ConfigError, Settings
 from kohort.broker.config.component_settings import log_config
 from kohort.broker.metadata_log import unusable
-from kohort.broker.topics import Partition, Topic
+from kohort.broker.topics import Topic
 from kohort.log import DataDirectory, Log, LogConfig
 from kohort.log.aside import asides
 from kohort.log.damage import Report, tell
@@ -100,14 +100,14 @@ class LogManager:
             raise unusable(opened, reason)
         return opened
 
-    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> list[Log]:
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> Iterator[Log]:
         """Opens or creates the logs of partitions; sets aside those of a deleted topic with the same name.
 
         Args:
             new: whether the partitions are being created.
         """
         config = log_config(self._settings, topic.configs)
-        return [self._open(topic, index, config, new) for index in indexes]
+        return (self._open(topic, index, config, new) for index in indexes)
 
     def _open(self, topic: Topic, index: int, config: LogConfig, new: bool) -> Log:
         name = PartitionName(topic.name, index)
@@ -134,8 +134,8 @@ class LogManager:
             if name != _METADATA and name not in known:
                 _set_aside(self.directory / str(name), "belongs to no topic")
 
-    def remove(self, partition: Partition) -> None:
-        partition.log.delete()
+    def remove(self, log: Log) -> None:
+        log.delete()
 
     def configure(self, topic: Topic) -> None:
         config = log_config(self._settings, topic.configs)

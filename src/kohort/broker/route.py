@@ -94,7 +94,8 @@ class Route:
     def respond_in_slices(self, correlation_id: int, response: Response, send: Send) -> Slices[int]:
         """Does the same in slices."""
         try:
-            pieces: list[Buffer] = yield from self._writer.encode_slices(response, _pieces)
+            join = _pieces if self.returns_records else _one_piece
+            pieces: list[Buffer] = yield from self._writer.encode_slices(response, join)
         except ProtocolError as error:
             raise self._not_encoded(error) from error
         return self._send_pieces(correlation_id, pieces, send)
@@ -144,6 +145,10 @@ class Route:
         for piece in pieces:
             send(piece)
         return size
+
+
+def _one_piece(parts: list[Buffer]) -> list[Buffer]:
+    return [b"".join(parts)]
 
 
 def _pieces(parts: list[Buffer]) -> list[Buffer]:

@@ -10,9 +10,11 @@ import enum
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from kohort.broker.turns import Slices, in_one_go
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.stored import INTERNAL_TOPICS
@@ -111,15 +113,15 @@ def _collision_key(name: str) -> str:
 class PartitionLogs(Protocol):
     """The logs of partitions; see `LogManager`."""
 
-    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> list[Log]:
-        """Opens or creates the logs of a topic's partitions; `new` ones aren't expected to be there."""
+    def open(self, topic: Topic, indexes: range, *, new: bool = False) -> Iterator[Log]:
+        """Opens or creates the logs of a topic's partitions, each when it is asked for; `new` ones aren't there yet."""
         ...
 
     def configure(self, topic: Topic) -> None:
         """Applies the configuration of a topic to its logs."""
         ...
 
-    def remove(self, partition: Partition) -> None:
+    def remove(self, log: Log) -> None:
         """Deletes the log of a partition."""
         ...
 
@@ -153,6 +155,7 @@ class Topics:
         self._collisions: dict[str, str] = {}
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._partition_counts: dict[uuid.UUID, int] = {}
+        self._changing: set[str] = set()  # names of topics whose partitions are being made or deleted
         self._next_producer_id = 0
         self._producer_id_block_end = 0
         self.on_created: list[Callable[[Topic], None]] = []
@@ -214,6 +217,8 @@ class Topics:
         check_topic_name(name)
         if name in self._by_name:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if name in self._changing:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is being created or deleted.")
         if name == METADATA_TOPIC:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own.")
         other = self._collisions.get(_collision_key(name))
@@ -231,23 +236,27 @@ class Topics:
             )
 
     def create(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> Topic:
-        """Creates a topic. `configs` must be validated.
+        """Creates a topic, wholly or not at all. `configs` must be validated.
 
         Raises:
             KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, POLICY_VIOLATION, or
                 KAFKA_STORAGE_ERROR.
         """
+        return in_one_go(self.create_in_slices(name, partitions, configs))
+
+    def create_in_slices(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> Slices[Topic]:
+        """Does the same, a partition at a time; meanwhile the name is taken, but there is no such topic yet."""
         self.check_new(name, partitions)
-        topic_id = self._new_id()
-        records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
-        for key, value in (configs or {}).items():
+        made = Topic(name, self._new_id(), configs=configs or {})
+        records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=made.id)]
+        for key, value in made.configs.items():
             records.append(ConfigRecord(resource_type=ConfigResource.TOPIC, resource_name=name, name=key, value=value))
-        records += self._partition_records(topic_id, range(partitions))
-        logs = self._create_logs(Topic(name, topic_id, configs=dict(configs or {})), range(partitions), records)
+        with self._change(name):
+            logs = yield from self._new_logs(made, range(partitions))
+            records += self._partition_records(made.id, range(partitions))
+            self._commit_with(logs, records)
         topic = self._by_name[name]
-        topic.partitions = [Partition(topic, index, log) for index, log in enumerate(logs)]
-        for callback in self.on_created:
-            callback(topic)
+        self._add_logs(topic, logs)
         return topic
 
     def delete(self, name: str) -> None:
@@ -256,21 +265,33 @@ class Topics:
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR.
         """
+        in_one_go(self.delete_in_slices(name))
+
+    def delete_in_slices(self, name: str) -> Slices[None]:
+        """Does the same, a partition at a time; there is no such topic from the first on."""
         topic = self._by_name.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+        self._check_unchanging(name)
         self._commit([RemoveTopicRecord(topic_id=topic.id)])
         for callback in self.on_deleted:
             callback(topic)
-        for partition in topic.partitions:
-            self._logs.remove(partition)
+        with self._change(name):
+            for partition in topic.partitions:
+                self._logs.remove(partition.log)
+                yield
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Adds partitions to a topic, up to `total`.
+        """Adds partitions to a topic, up to `total`; all of them or none.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, POLICY_VIOLATION, or KAFKA_STORAGE_ERROR.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, POLICY_VIOLATION, REQUEST_TIMED_OUT while others
+                are being added, or KAFKA_STORAGE_ERROR.
         """
+        in_one_go(self.add_partitions_in_slices(name, total))
+
+    def add_partitions_in_slices(self, name: str, total: int) -> Slices[None]:
+        """Does the same, a partition at a time; they are there when all are made."""
         topic = self._by_name.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
@@ -282,11 +303,11 @@ class Topics:
                 ErrorCode.POLICY_VIOLATION,
                 f"At most {MAX_PARTITIONS_AT_ONCE} partitions can be created at once, not {total - has}.",
             )
-        added = range(has, total)
-        logs = self._create_logs(topic, added, self._partition_records(topic.id, added))
-        topic.partitions += [Partition(topic, index, log) for index, log in zip(added, logs, strict=True)]
-        for callback in self.on_created:
-            callback(topic)
+        self._check_unchanging(name)
+        with self._change(name):
+            logs = yield from self._new_logs(topic, range(has, total))
+            self._commit_with(logs, self._partition_records(topic.id, range(has, total)))
+        self._add_logs(topic, logs)
 
     def set_configs(self, kind: ConfigResource, name: str, changes: dict[str, str | None]) -> None:
         """Sets keys of a resource, or removes those whose value is None; applied at once.
@@ -354,36 +375,60 @@ class Topics:
     def open_all(self) -> None:
         """Opens the logs of all topics, once the metadata log has been replayed."""
         for topic in self:
-            self._open_partitions(topic)
+            logs = self._logs.open(topic, range(self._partition_counts[topic.id]))
+            topic.partitions = [Partition(topic, index, log) for index, log in enumerate(logs)]
 
     def _commit(self, records: list[MetadataRecord]) -> None:
         self._append(records)
         for record in records:
             self.replay(record)
 
-    def _create_logs(self, topic: Topic, indexes: range, records: list[MetadataRecord]) -> list[Log]:
-        """Creates the logs of partitions, and commits the records of these: wholly, or not at all.
-
-        A crash in between leaves directories that belong to no topic: the next start sets them aside.
-        """
-        logs = self._logs.open(topic, indexes, new=True)
+    @contextmanager
+    def _change(self, name: str) -> Iterator[None]:
+        self._changing.add(name)
         try:
-            for log in logs:
+            yield
+        finally:
+            self._changing.discard(name)
+
+    def _check_unchanging(self, name: str) -> None:
+        if name in self._changing:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"Partitions are being added to topic '{name}'.")
+
+    def _new_logs(self, topic: Topic, indexes: range) -> Slices[list[Log]]:
+        """Makes the logs of partitions that don't exist yet: all of them, or none.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        logs: list[Log] = []
+        try:
+            for log in self._logs.open(topic, indexes, new=True):
+                logs.append(log)
                 if log.offline is not None:
-                    raise KafkaError(
-                        ErrorCode.KAFKA_STORAGE_ERROR, f"Nothing was created: {log.directory.name}: {log.offline}"
-                    )
-            self._commit(records)
-        except KafkaError:
-            for index, log in zip(indexes, logs, strict=True):
-                self._logs.remove(Partition(topic, index, log))
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"A partition can't be made: {log.offline}")
+                yield
+        except BaseException:  # a generator that is dropped ends with GeneratorExit
+            self._remove(logs)
             raise
         return logs
 
-    def _open_partitions(self, topic: Topic) -> None:
-        missing = range(len(topic.partitions), self._partition_counts[topic.id])
-        for index, log in zip(missing, self._logs.open(topic, missing), strict=True):
+    def _commit_with(self, logs: list[Log], records: list[MetadataRecord]) -> None:
+        try:
+            self._commit(records)
+        except KafkaError:
+            self._remove(logs)
+            raise
+
+    def _remove(self, logs: list[Log]) -> None:
+        for log in logs:
+            self._logs.remove(log)
+
+    def _add_logs(self, topic: Topic, logs: list[Log]) -> None:
+        for index, log in enumerate(logs, len(topic.partitions)):
             topic.partitions.append(Partition(topic, index, log))
+        for callback in self.on_created:
+            callback(topic)
 
     def _partition_records(self, topic_id: uuid.UUID, indexes: range) -> list[MetadataRecord]:
         node = (self.node_id,)

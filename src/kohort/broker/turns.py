@@ -38,6 +38,16 @@ def in_slices(function: Callable[[T], R], items: Iterable[T]) -> Slices[list[R]]
     return results
 
 
+def in_one_go(slices: Slices[T]) -> T:
+    """Does all of a work now."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
 class Turns:
     """Works that have used up their turn; each goes on for a slice at a time."""
 

@@ -160,6 +160,7 @@ def _run(
 
     from kohort.broker.config import ConfigError
     from kohort.broker.config.listeners import Endpoint, advertised_endpoint
+    from kohort.broker.garbage_collection import ShortPauses
     from kohort.broker.server import Server
 
     log = logging.getLogger("kohort.serve")
@@ -191,7 +192,7 @@ def _run(
             durable=options.durable,
         )
         await server.start()
-        gc.freeze()
+        ShortPauses()
         gc.enable()
         try:
             _announce(Endpoint(listen.host or "0.0.0.0", server.port), server, log)

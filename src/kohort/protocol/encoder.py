@@ -8,12 +8,25 @@ from typing import Any
 from kohort.protocol import primitives, trace
 from kohort.protocol.emitter import Emitter
 from kohort.protocol.message_spec import MessageStruct
-from kohort.protocol.schema import NO_UUID, Array, Field, Scalar, Struct, StructType, fields_of
+from kohort.protocol.schema import (
+    NO_UUID,
+    Array,
+    Field,
+    Scalar,
+    Struct,
+    StructType,
+    fields_of,
+    records_,
+    walk_structs,
+)
 
 __all__ = ["Encoder"]
 
 FAULTS = (struct.error, IndexError, ValueError, OverflowError, TypeError, AttributeError, KeyError)
 """Exceptions of an encoder on values of the wrong type."""
+
+_PARTS = 1000
+"""Parts of the output that are joined at a time by a generator."""
 
 
 class Encoder(Emitter):
@@ -29,6 +42,7 @@ class Encoder(Emitter):
         self.run: list[tuple[str, str]] = []
         self.parts: list[str] = []
         self.sliced = False
+        self.joined_early = False
         self.names |= {
             "FAULTS": FAULTS,
             "BOOLEANS": primitives.BOOLEANS,
@@ -43,6 +57,8 @@ class Encoder(Emitter):
     def source(self, function: str) -> str:
         """Generates one of the functions."""
         self.sliced = function == "encode_slices"
+        # A list of a million parts would take long to join and to free. Records aren't to be copied.
+        self.joined_early = self.sliced and not self.has_records()
         self.lines.clear()
         self.counter = 0
         self.names["explain"] = trace.explain_value
@@ -53,12 +69,16 @@ class Encoder(Emitter):
         return (
             f'def {function}(message, join=b"".join):\n'
             f"    try:\n"
-            f"        out = []\n"
-            f"{body}\n"
+            f"        out = []\n" + ("        done = 0\n" if self.joined_early else "") + f"{body}\n"
             f"        return join(out)\n"
             f"    except FAULTS as fault:\n"
             f"        raise explain(MESSAGE, VERSION, message) from fault\n" + ("    yield\n" if self.sliced else "")
         )
+
+    def has_records(self) -> bool:
+        """Whether a field of the message holds records."""
+        fields = (field for cls in walk_structs(self.cls) for field in cls.__wire_fields__)
+        return any(field.type is records_ for field in fields)
 
     # Parts of the output
 
@@ -137,10 +157,15 @@ class Encoder(Emitter):
             self.depth += 1
             self.line(f"{outer} = out")
             self.line("out = []")
+            if self.joined_early:
+                self.line(f"{outer}_done = done")
+                self.line("done = 0")
             self.value(field, field.type, expression, field.nullable_in(self.version))
             self.flush()
             self.line(f'{tags}[{number}] = b"".join(out)')
             self.line(f"out = {outer}")
+            if self.joined_early:
+                self.line(f"done = {outer}_done")
             self.depth -= 1
         self.part(f'write_tags({tags}) if {tags} else b"\\0"')
 
@@ -247,6 +272,10 @@ class Encoder(Emitter):
             self.value(field, element, item, False)
             self.flush()
             if self.sliced:
+                if self.joined_early:
+                    self.line(f"if len(out) - done > {_PARTS}:")
+                    self.line('    out[done:] = (b"".join(out[done:]),)')
+                    self.line("    done += 1")
                 self.line("yield")
             elif len(self.lines) == mark:
                 self.line("pass")

@@ -241,7 +241,7 @@ class StructMeta(msgspec.StructMeta):
             # Not in the bases, so that it comes last, after the declared fields, in positional arguments.
             namespace.setdefault("__annotations__", {})["unknown_tags"] = "dict[int, bytes] | None"
             namespace["unknown_tags"] = None
-        cls = super().__new__(mcls, name, bases, namespace, repr_omit_defaults=True)
+        cls = super().__new__(mcls, name, bases, namespace, repr_omit_defaults=True, gc=False)
         cls.__wire_fields__ = tuple(declared.values())
         cast("type[Struct]", cls).__declare__(**options)
         return cls

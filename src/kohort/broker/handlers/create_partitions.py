@@ -32,7 +32,7 @@ def handle(request: CreatePartitionsRequest, context: Context) -> Slices[CreateP
         try:
             if times[name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            room -= _add_partitions(topic, room, request.validate_only, context)
+            room -= yield from _add_partitions(topic, room, request.validate_only, context)
         except KafkaError as error:
             results.append(Result(name=name, error_code=error.code, error_message=error.detail))
         else:
@@ -41,7 +41,9 @@ def handle(request: CreatePartitionsRequest, context: Context) -> Slices[CreateP
     return CreatePartitionsResponse(results=results)
 
 
-def _add_partitions(wanted: CreatePartitionsRequest.Topic, room: int, validate_only: bool, context: Context) -> int:
+def _add_partitions(
+    wanted: CreatePartitionsRequest.Topic, room: int, validate_only: bool, context: Context
+) -> Slices[int]:
     """Adds partitions to a topic, or only validates the request; returns how many are added."""
     if not context.allowed(Operation.ALTER, ResourceType.TOPIC, wanted.name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -73,6 +75,6 @@ def _add_partitions(wanted: CreatePartitionsRequest.Topic, room: int, validate_o
             ErrorCode.POLICY_VIOLATION, f"One request may add {MAX_PARTITIONS_AT_ONCE} partitions at most."
         )
     if not validate_only:
-        context.broker.topics.add_partitions(topic.name, wanted.count)
+        yield from context.broker.topics.add_partitions_in_slices(topic.name, wanted.count)
         log.info("partitions added topic=%s from=%d to=%d", topic.name, has, wanted.count)
     return added

@@ -58,7 +58,8 @@ def handle(request: CreateTopicsRequest, context: Context) -> Slices[CreateTopic
                     ErrorCode.POLICY_VIOLATION,
                     f"One request may create {MAX_PARTITIONS_AT_ONCE} partitions at most, not {total}.",
                 )
-            outcomes.append(_create(topic, default_partitions, request.validate_only, context))
+            outcome = yield from _create(topic, default_partitions, request.validate_only, context)
+            outcomes.append(outcome)
         except KafkaError as error:
             outcomes.append(_failed(topic.name, error))
         yield
@@ -66,7 +67,7 @@ def handle(request: CreateTopicsRequest, context: Context) -> Slices[CreateTopic
     return CreateTopicsResponse(topics=outcomes)
 
 
-def _create(wanted: Wanted, default_partitions: int, validate_only: bool, context: Context) -> Outcome:
+def _create(wanted: Wanted, default_partitions: int, validate_only: bool, context: Context) -> Slices[Outcome]:
     topics = context.broker.topics
     topics.check_new(wanted.name, 1)
     configs = _configs(wanted.configs)
@@ -77,7 +78,8 @@ def _create(wanted: Wanted, default_partitions: int, validate_only: bool, contex
     partitions = _partitions(wanted, default_partitions)
     topic_id = NO_UUID
     if not validate_only:
-        topic_id = topics.create(wanted.name, partitions, configs).id
+        created = yield from topics.create_in_slices(wanted.name, partitions, configs)
+        topic_id = created.id
         log.info("topic created topic=%s partitions=%d configs=%s", wanted.name, partitions, configs)
     outcome = Outcome(name=wanted.name, topic_id=topic_id, error_message=None)
     if not context.allowed(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, wanted.name):

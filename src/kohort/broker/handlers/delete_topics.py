@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
 from kohort.broker.topics import Topic
-from kohort.broker.turns import Slices, in_slices
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kohort.protocol.schema import NO_UUID
@@ -40,31 +39,36 @@ def handle(request: DeleteTopicsRequest, context: Context) -> Slices[DeleteTopic
         return DeleteTopicsResponse(
             responses=[_disabled(name, topic_id, context.version) for name, topic_id in requested]
         )
-    return DeleteTopicsResponse(
-        responses=(yield from in_slices(lambda outcome: outcome, _outcomes(requested, context)))
-    )
-
-
-def _outcomes(requested: list[tuple[str | None, UUID]], context: Context) -> Iterator[Outcome]:
     all_allowed = context.cluster_allowed(Operation.DELETE)
     deleted: set[UUID] = set()
+    outcomes = []
     for (name, topic_id), times in Counter(requested).items():
-        if name is None and topic_id == NO_UUID:
-            yield _failed(None, NO_UUID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-        elif name is not None and topic_id != NO_UUID:
-            yield _failed(
-                name, topic_id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+        yield
+        outcome = _check_identity(name, topic_id, times)
+        if outcome is None:
+            found = (
+                _find_by_id(topic_id, deleted, all_allowed, context)
+                if name is None
+                else (_find_by_name(name, all_allowed, context))
             )
-        elif times > 1:
-            what = "id" if name is None else "name"
-            yield _failed(name, topic_id, ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
-        elif name is None:
-            yield _delete_by_id(topic_id, deleted, all_allowed, context)
-        else:
-            yield _delete_by_name(name, deleted, all_allowed, context)
+            outcome = found if isinstance(found, Outcome) else (yield from _delete(found, deleted, context))
+        outcomes.append(outcome)
+    return DeleteTopicsResponse(responses=outcomes)
 
 
-def _delete_by_id(topic_id: UUID, deleted: set[UUID], all_allowed: bool, context: Context) -> Outcome:
+def _check_identity(name: str | None, topic_id: UUID, times: int) -> Outcome | None:
+    """The refusal of a topic that isn't named by name or id, once; None if it is."""
+    if name is None and topic_id == NO_UUID:
+        return _failed(None, NO_UUID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if name is not None and topic_id != NO_UUID:
+        return _failed(name, topic_id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if times > 1:
+        what = "id" if name is None else "name"
+        return _failed(name, topic_id, ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+    return None
+
+
+def _find_by_id(topic_id: UUID, deleted: set[UUID], all_allowed: bool, context: Context) -> Topic | Outcome:
     topic = context.broker.topics.by_id(topic_id)
     if topic is None:
         if topic_id in deleted:
@@ -73,10 +77,10 @@ def _delete_by_id(topic_id: UUID, deleted: set[UUID], all_allowed: bool, context
     if not all_allowed and not context.allowed(Operation.DELETE, ResourceType.TOPIC, topic.name):
         shown = topic.name if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name) else None
         return _failed(shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return _delete(topic, deleted, context)
+    return topic
 
 
-def _delete_by_name(name: str, deleted: set[UUID], all_allowed: bool, context: Context) -> Outcome:
+def _find_by_name(name: str, all_allowed: bool, context: Context) -> Topic | Outcome:
     topic = context.broker.topics.get(name)
     if not all_allowed:
         describable = context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name)
@@ -85,16 +89,16 @@ def _delete_by_name(name: str, deleted: set[UUID], all_allowed: bool, context: C
             return _failed(name, NO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if topic is None:
         return _failed(name, NO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return _delete(topic, deleted, context)
+    return topic
 
 
-def _delete(topic: Topic, deleted: set[UUID], context: Context) -> Outcome:
+def _delete(topic: Topic, deleted: set[UUID], context: Context) -> Slices[Outcome]:
     if topic.internal:
         # Kafka allows to delete its coordinators' topics, which breaks the coordinators.
         detail = f"Topic '{topic.name}' is the broker's own and can't be deleted."
         return _failed(topic.name, topic.id, ErrorCode.INVALID_TOPIC_EXCEPTION, detail)
     try:
-        context.broker.topics.delete(topic.name)
+        yield from context.broker.topics.delete_in_slices(topic.name)
     except KafkaError as error:
         return _failed(topic.name, topic.id, error.code, error.detail)
     log.info("topic deleted topic=%s id=%s", topic.name, topic.id)
