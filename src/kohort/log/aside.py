@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kohort.log.damage import Aside, Range
+from kohort.log.descriptors import open_file
 from kohort.log.files import LOG, file_name, fsync_directory, read_exactly, write_at
 from kohort.log.salvage import Stretch, stretches
 from kohort.log.segment import Segment
@@ -89,7 +90,7 @@ def copy_out(directory: Path, fd: int, found: Stretch, name: str) -> None:
     Raises:
         OSError: it can't be read or written; there is no such file then.
     """
-    copy = os.open(directory / f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    copy = open_file(directory / f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         for start in range(0, found.size, _CHUNK):
             piece = read_exactly(fd, min(_CHUNK, found.size - start), found.position + start)

@@ -105,6 +105,7 @@ class DataDirectory:
         durable: bool = False,
         existing: bool = False,
         contiguous: bool = False,
+        used: bool = False,
         report: Report = tell,
     ) -> Log:
         """Opens or creates the log of a partition, with its offsets in the checkpoints.
@@ -115,6 +116,7 @@ class DataDirectory:
             existing: whether the partition was there before: it is a loss then if it isn't, and the checkpoints know
                 of records.
             contiguous, report: as in `Log.open`.
+            used: whether it was open since the directory was: then it needs recovery.
         """
         directory = self.path / str(name)
         if not directory.exists() and any(name in offsets for offsets in self._checkpoints.values()):
@@ -124,8 +126,8 @@ class DataDirectory:
                 self._drop_deleted()
         recovery_point, log_start, cleaned = (offsets.get(name, 0) for offsets in self._checkpoints.values())
         return Log.open(
-            directory, config, now=now, clean=self.clean, recovery_point=recovery_point, log_start_offset=log_start,
-            cleaned_offset=cleaned, durable=durable, contiguous=contiguous, report=report,
+            directory, config, now=now, clean=self.clean and not used, recovery_point=recovery_point,
+            log_start_offset=log_start, cleaned_offset=cleaned, durable=durable, contiguous=contiguous, report=report,
         )  # fmt: skip
 
     def recovery_point(self, name: PartitionName) -> int:
