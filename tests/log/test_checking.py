@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.log import Log
+from kohort.log import Log, LogConfig
 from kohort.log.checking import KINDS, Checkpoints, Finding, check_partition
 from kohort.log.damage import Range
 from kohort.log.repair import repair_partition
@@ -183,6 +183,25 @@ def test_a_wrong_index_is_noticed_while_it_is_used(tmp_path: Path) -> None:
     assert len(damages) <= 2 * len(segments(tmp_path))  # each is made anew once
     log.close()
     assert found(tmp_path, end) == []
+
+
+def test_a_wrong_index_hides_no_aborted_transaction(tmp_path: Path) -> None:
+    """How far a reader has come is looked up in the index."""
+    log = Log.open(tmp_path / "topic-0", LogConfig(index_interval_bytes=150), now=NOW, clean=True)
+    for number in range(10):
+        log.append(batch(3, producer=(number, 0), transactional=True), now=NOW)
+        log.append_marker(number, 0, commit=False, coordinator_epoch=0, now=NOW)
+    whole = log.aborted_transactions(20, 40, size=1)
+    assert whole
+    log.close()
+    index = segments(tmp_path)[0].with_suffix(".index")
+    for position in range(3, index.stat().st_size, 8):
+        content = bytearray(index.read_bytes())
+        content[position] = 0
+        index.write_bytes(content)
+    log, found = opened(tmp_path)
+    assert set(whole) <= set(log.aborted_transactions(20, 40, size=1))
+    assert [damage.kind.value for damage in found] == ["wrong_index"]
 
 
 def test_an_index_that_was_shortened_is_still_right(tmp_path: Path) -> None:

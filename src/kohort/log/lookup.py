@@ -67,10 +67,7 @@ def offset_after(segments: Segments, start: int, size: int, log_end: int) -> int
         segment = segments[number]
         first = segment.locate(start)
         if first is not None:
-            entry = bisect_left(segment.index.positions, first.position + size)
-            if entry < len(segment.index):
-                return segment.base_offset + segment.index.offsets[entry] + 1
-            return segments.end_of(number, log_end)
+            return segment.offset_after(first.position + size) or segments.end_of(number, log_end)
     return log_end
 
 

@@ -391,6 +391,22 @@ class Segment:
             position += at
         return None if last_offset is not None else Located(end, 0, expected)
 
+    def offset_after(self, position: int) -> int | None:
+        """Returns an offset after the batches before a position, by the index; None if it has none.
+
+        Raises:
+            as `locate`.
+        """
+        while True:
+            index = self.index
+            entry = bisect_left(index.positions, position)
+            if entry == len(index):
+                return None
+            at, last = index.positions[entry], self.base_offset + index.offsets[entry]
+            if at >= position and self._walk(last, at, last, last) is not None:
+                return last + 1
+            self.reindex(f"{self.path(INDEX).name} says that the batch with offset {last} is at byte {at}")
+
     def offset_before(self, timestamp: int) -> int:
         """Returns an offset before which no record is as late as `timestamp` (ms since 1970); raises as `locate`."""
         times = self.time_index
