@@ -171,6 +171,7 @@ class Broker(BrokerComponents):
                 config,
                 now_ms,
                 [task for coordinator in coordinators for task in coordinator.periodic_tasks()],
+                [coordinator.partition_regained for coordinator in coordinators],
             ),
             metric_sources=MetricSources(
                 counters=metrics,

@@ -81,6 +81,13 @@ class Connection(asyncio.Protocol):
         self.peer = ""
         self.last_active = 0.0
 
+    @property
+    def descriptor(self) -> int:
+        """The number of its file descriptor; -1 once it is closed."""
+        assert self._transport is not None
+        number: int = self._transport.get_extra_info("socket").fileno()
+        return number
+
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -20,7 +20,7 @@ from kohort.broker.features import Features
 from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.reply import Reply
-from kohort.broker.topics import Partition, Topic, Topics
+from kohort.broker.topics import Partition, Topics
 from kohort.coordinator.step import Record, Step, append_error
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.log import Origin
@@ -122,7 +122,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         self._configs = configs
         self._entries: list[Entry[S]] = []
         self._partition_of: dict[str, int] = {}
-        self._loading: asyncio.Task[None] | None = None
+        self._loading: set[asyncio.Task[None]] = set()
 
     @abstractmethod
     def make(self, partition: int) -> S:
@@ -163,11 +163,26 @@ class CoordinatorRuntime(ABC, Generic[S]):
         self._entries = [Entry(partition, self.make(partition.index)) for partition in topic.partitions]
         self.partitions = len(self._entries)
         self._partition_of.clear()
-        if new or all(partition.log.log_end_offset == 0 for partition in topic.partitions):
+        # An offline log knows no end: what it has isn't known, rather than nothing.
+        if new or all(part.offline is None and part.log.log_end_offset == 0 for part in topic.partitions):
             for entry in self._entries:
                 self._activate(entry)
         else:
-            self._loading = asyncio.get_running_loop().create_task(self._load(topic))
+            self._load_in_background(self._entries)
+
+    def _load_in_background(self, entries: list[Entry[S]]) -> None:
+        task = asyncio.get_running_loop().create_task(self._load(entries))
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+
+    def partition_regained(self, partition: Partition) -> None:
+        """Loads the shard of a partition that couldn't be read before, and is online now."""
+        failed = [entry for entry in self._entries if entry.partition is partition and entry.state is ShardState.FAILED]
+        for entry in failed:
+            entry.shard = self.make(partition.index)
+            entry.state = ShardState.LOADING
+        if failed:
+            self._load_in_background(failed)
 
     def resume(self) -> None:
         """Loads the topic at start-up, if it exists."""
@@ -175,24 +190,28 @@ class CoordinatorRuntime(ABC, Generic[S]):
             self.start()
 
     async def stop(self) -> None:
-        if self._loading is not None:
-            self._loading.cancel()
-            await asyncio.gather(self._loading, return_exceptions=True)
+        loading = list(self._loading)
+        for task in loading:
+            task.cancel()
+        await asyncio.gather(*loading, return_exceptions=True)
 
-    async def _load(self, topic: Topic) -> None:
+    async def _load(self, entries: list[Entry[S]]) -> None:
         began = self._clock()
         count = 0
-        for entry in self._entries:
+        for entry in entries:
             try:
                 async for batches in _batches(entry.partition):
                     count += self._replay_all(entry.shard, batches)
                 self._activate(entry)
+            except KafkaError as error:
+                entry.state = ShardState.FAILED
+                log.error("could not load the coordinator's state: %s", error)
             except Exception:
                 # A partition that can't be read doesn't affect the shards of the others.
                 entry.state = ShardState.FAILED
                 log.exception("could not load the coordinator's state from %s", entry.partition)
         took = self._clock() - began
-        log.info("coordinator loaded topic=%s partitions=%d records=%d ms=%d", topic.name, self.partitions, count, took)
+        log.info("coordinator loaded topic=%s partitions=%d records=%d ms=%d", self.topic, len(entries), count, took)
 
     def _activate(self, entry: Entry[S]) -> None:
         entry.state = ShardState.ACTIVE

@@ -11,7 +11,7 @@ from typing import Final
 from kohort.broker.config import ConfigError, Settings
 from kohort.broker.config.component_settings import log_config
 from kohort.broker.metadata_log import unusable
-from kohort.broker.topics import Topic
+from kohort.broker.topics import Partition, Topic
 from kohort.log import DataDirectory, Log, LogConfig
 from kohort.log.aside import asides
 from kohort.log.damage import Report, tell
@@ -58,6 +58,7 @@ class LogManager:
         self._settings = settings
         self._clock = clock
         self._report = report
+        self._used: set[PartitionName] = set()
         self._data = DataDirectory(directory)
         try:
             self.cluster_id = self._load_or_create_cluster_id(node_id)
@@ -126,6 +127,33 @@ class LogManager:
             except OSError as error:
                 log.warning("%s: the topic id can't be written: %s; the next start tries again", directory, error)
         return opened
+
+    def reopen(self, partition: Partition) -> bool:
+        """Opens the log of a partition again that is offline for want of file descriptors.
+
+        Returns:
+            Whether it is online.
+        """
+        old = partition.log
+        name = PartitionName(partition.topic.name, partition.index)
+        if old.loaded:
+            self._used.add(name)
+        old.close(clean=False)
+        opened = self._data.open_log(
+            name,
+            old.config,
+            now=self._clock(),
+            durable=self._durable,
+            existing=True,
+            report=self._report,
+            used=name in self._used,
+        )
+        partition.log = opened
+        if opened.offline is not None:
+            return False
+        self._used.discard(name)
+        log.warning("%s is online again", partition)
+        return True
 
     def set_aside_strays(self, topics: Iterable[Topic]) -> None:
         """Renames the directories of partitions that no topic has. All topics must be loaded."""

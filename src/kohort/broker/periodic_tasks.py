@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kohort.broker.dynamic_config import DynamicConfig
 from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.log_manager import LogManager
-from kohort.broker.topics import Topics
+from kohort.broker.topics import Partition, Topics
+from kohort.log.descriptors import descriptors
 from kohort.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class PeriodicTasks:
     Args:
         clock: ms since 1970.
         others: tasks beside those of logs.
+        regained: called with partitions that are online again.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class PeriodicTasks:
         config: DynamicConfig,
         clock: Callable[[], int],
         others: Sequence[PeriodicTask],
+        regained: Sequence[Callable[[Partition], None]] = (),
     ) -> None:
         self._topics = topics
         self._log_manager = log_manager
@@ -65,6 +68,7 @@ class PeriodicTasks:
         self._config = config
         self._clock = clock
         self._others = others
+        self._regained = regained
         self._tasks: list[asyncio.Task[None]] = []
         self._plan: CompactionPlan | None = None
         self._thread = ThreadPoolExecutor(1, "kohort-periodic")
@@ -75,6 +79,7 @@ class PeriodicTasks:
             PeriodicTask(self.clean_logs, "log.cleaner.backoff.ms"),
             PeriodicTask(self.flush_logs, "log.flush.scheduler.interval.ms", FLUSH_MS),
             PeriodicTask(self.checkpoint, "log.flush.offset.checkpoint.interval.ms"),
+            PeriodicTask(self.regain_partitions, "log.flush.scheduler.interval.ms", FLUSH_MS),
             PeriodicTask(self.expire_producer_states, "producer.id.expiration.check.interval.ms"),
         )
         loop = asyncio.get_running_loop()
@@ -156,6 +161,18 @@ class PeriodicTasks:
         now = self._clock()
         for partition in self._topics.partitions():
             partition.log.expire_producers(now)
+
+    async def regain_partitions(self) -> None:
+        """Brings partitions back that are offline for want of file descriptors, once there are some."""
+        if not descriptors.fill():
+            return
+        for partition in list(self._topics.partitions()):
+            if partition.log.starved and not partition.topic.deleted:
+                if not self._log_manager.reopen(partition):
+                    break
+                for callback in self._regained:
+                    callback(partition)
+                await asyncio.sleep(0)
 
     def interval_ms(self, task: PeriodicTask) -> int:
         """The time between two runs, by the configuration as it is now."""

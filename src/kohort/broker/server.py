@@ -13,6 +13,7 @@ from kohort.broker.broker import Broker, now_ms
 from kohort.broker.config import Settings
 from kohort.broker.config.listeners import Endpoint
 from kohort.broker.connection import Connection
+from kohort.broker.descriptors import refusal
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.metrics import MetricsEndpoint
 
@@ -151,6 +152,8 @@ class Server:
         self.broker.metrics.accepted += 1
         if self._stopping:
             return "the server is stopping"
+        if reason := refusal(connection.descriptor):
+            return reason
         limit = self.broker.config.int
         if len(self._connections) > limit("max.connections"):
             return f"max.connections is {limit('max.connections')}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kohort.log.damage import Aside, Range
+from kohort.log.descriptors import open_file
 from kohort.log.files import LOG, file_name, fsync_directory, read_exactly, write_at
 from kohort.log.salvage import Stretch, stretches
 from kohort.log.segment import Segment
@@ -72,14 +73,24 @@ def set_aside(directory: Path, segments: Sequence[Segment], position: int, offse
 
 
 def _copy(directory: Path, fd: int, found: Stretch) -> str:
-    """Copies a stretch to a file of its own; returns its name."""
+    """Sets a stretch aside; returns the name of the file."""
     name = base = file_name(found.offsets.first, LOG + ASIDE)
     number = 0
     # A crash may have come between this and what follows: then the same is there already.
     while (directory / name).exists() and (directory / name).stat().st_size != found.size:
         number += 1
         name = f"{base}.{number}"
-    copy = os.open(directory / f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    copy_out(directory, fd, found, name)
+    return name
+
+
+def copy_out(directory: Path, fd: int, found: Stretch, name: str) -> None:
+    """Copies a stretch of a segment's log to a file, which is on the disk on return.
+
+    Raises:
+        OSError: it can't be read or written; there is no such file then.
+    """
+    copy = open_file(directory / f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         for start in range(0, found.size, _CHUNK):
             piece = read_exactly(fd, min(_CHUNK, found.size - start), found.position + start)
@@ -88,4 +99,3 @@ def _copy(directory: Path, fd: int, found: Stretch) -> str:
     finally:
         os.close(copy)
     (directory / f"{name}.tmp").replace(directory / name)
-    return name

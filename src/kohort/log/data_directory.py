@@ -15,7 +15,8 @@ import os
 import shutil
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,13 +29,13 @@ from kohort.protocol.errors import KafkaError
 
 _log: Final = logging.getLogger("kohort.log")
 
-_RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-_LOG_STARTS: Final = "log-start-offset-checkpoint"
-_CLEANED: Final = "cleaner-offset-checkpoint"
-_CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _PROPERTIES: Final = "meta.properties"
 _LOCK: Final = ".lock"
-_DELETE: Final = "-delete"
+DELETE: Final = "-delete"
 
 
 class DirectoryInUseError(OSError):
@@ -77,17 +78,17 @@ class DataDirectory:
         """
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
+        self._lock = _take_lock(path)
         self._changes = threading.Lock()
-        marker = path / _CLEAN_SHUTDOWN
+        marker = path / CLEAN_SHUTDOWN
         try:
             self.clean = marker.exists()
             marker.unlink(missing_ok=True)
-            self._checkpoints = {file: self._read(file) for file in (_RECOVERY_POINTS, _LOG_STARTS, _CLEANED)}
+            self._checkpoints = {file: self._read(file) for file in (RECOVERY_POINTS, LOG_STARTS, CLEANED_OFFSETS)}
         except OSError:
             self._unlock()
             raise
-        for doomed in path.glob(f"*{_DELETE}"):
+        for doomed in path.glob(f"*{DELETE}"):
             shutil.rmtree(doomed, ignore_errors=True)
 
     def partitions(self) -> list[PartitionName]:
@@ -104,6 +105,7 @@ class DataDirectory:
         durable: bool = False,
         existing: bool = False,
         contiguous: bool = False,
+        used: bool = False,
         report: Report = tell,
     ) -> Log:
         """Opens or creates the log of a partition, with its offsets in the checkpoints.
@@ -114,6 +116,7 @@ class DataDirectory:
             existing: whether the partition was there before: it is a loss then if it isn't, and the checkpoints know
                 of records.
             contiguous, report: as in `Log.open`.
+            used: whether it was open since the directory was: then it needs recovery.
         """
         directory = self.path / str(name)
         if not directory.exists() and any(name in offsets for offsets in self._checkpoints.values()):
@@ -123,13 +126,13 @@ class DataDirectory:
                 self._drop_deleted()
         recovery_point, log_start, cleaned = (offsets.get(name, 0) for offsets in self._checkpoints.values())
         return Log.open(
-            directory, config, now=now, clean=self.clean, recovery_point=recovery_point, log_start_offset=log_start,
-            cleaned_offset=cleaned, durable=durable, contiguous=contiguous, report=report,
+            directory, config, now=now, clean=self.clean and not used, recovery_point=recovery_point,
+            log_start_offset=log_start, cleaned_offset=cleaned, durable=durable, contiguous=contiguous, report=report,
         )  # fmt: skip
 
     def recovery_point(self, name: PartitionName) -> int:
         """The offset up to which a partition was flushed at the last checkpoint; 0 without one."""
-        return self._checkpoints[_RECOVERY_POINTS].get(name, 0)
+        return self._checkpoints[RECOVERY_POINTS].get(name, 0)
 
     def checkpoint(self, logs: Mapping[PartitionName, Log]) -> None:
         """Writes the checkpoints. Those of offline logs don't change.
@@ -167,27 +170,12 @@ class DataDirectory:
         try:
             self._write()
             if clean:
-                write_atomically(self.path / _CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
+                write_atomically(self.path / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
         finally:
             self._unlock()
 
-    def _take_lock(self) -> None:
-        file = self.path / _LOCK
-        reason = "another server uses this data directory: stop it, or give this one a directory of its own"
-        # Checked before opening: closing a second descriptor would release the lock.
-        if file.exists() and _identity(file.stat()) in _locked:
-            raise DirectoryInUseError(errno.EAGAIN, reason, str(self.path))
-        self._lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._lock)
-            raise DirectoryInUseError(error.errno, reason, str(self.path)) from None
-        _locked.add(_identity(os.fstat(self._lock)))
-
     def _unlock(self) -> None:
-        _locked.discard(_identity(os.fstat(self._lock)))
-        os.close(self._lock)
+        _release_lock(self._lock)
 
     def properties(self) -> dict[str, str] | None:
         """Reads `meta.properties`: "version", "cluster.id", "node.id", "directory.id"; None without the file."""
@@ -236,6 +224,43 @@ class DataDirectory:
             _log.warning("%s: ignored, as it is invalid: %s", self.path / file, error)
             return {}
         return {PartitionName(*name): offset for name, offset in offsets.items()}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds the lock of a data directory, so that no server uses it.
+
+    Raises:
+        DirectoryInUseError: one does.
+        OSError: it can't be used.
+    """
+    lock = _take_lock(path)
+    try:
+        yield
+    finally:
+        _release_lock(lock)
+
+
+def _take_lock(path: Path) -> int:
+    """Returns the descriptor of the lock file."""
+    file = path / _LOCK
+    reason = "another server uses this data directory: stop it, or give this one a directory of its own"
+    # Checked before opening: closing a second descriptor would release the lock.
+    if file.exists() and _identity(file.stat()) in _locked:
+        raise DirectoryInUseError(errno.EAGAIN, reason, str(path))
+    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise DirectoryInUseError(error.errno, reason, str(path)) from None
+    _locked.add(_identity(os.fstat(lock)))
+    return lock
+
+
+def _release_lock(lock: int) -> None:
+    _locked.discard(_identity(os.fstat(lock)))
+    os.close(lock)
 
 
 def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from kohort.log.descriptors import open_file
+
 LOG: Final = ".log"
 INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
@@ -83,7 +85,7 @@ def read_exactly(fd: int, size: int, position: int) -> bytes:
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Replaces a file: a crash leaves the old or the new one. With `sync`, the new one is on the disk on return."""
     temporary = path.with_name(f"{path.name}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_at(fd, data, 0)
         if sync:
@@ -97,7 +99,7 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
 
 def fsync_directory(directory: Path) -> None:
     """Syncs the names in a directory to the disk."""
-    fd = os.open(directory, os.O_RDONLY)
+    fd = open_file(directory, os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:

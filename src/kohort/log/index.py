@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Final
 
+from kohort.log.descriptors import Holder, open_file
 from kohort.log.files import read_exactly, write_at
 
 NO_TIMESTAMP: Final = -1
@@ -24,24 +25,25 @@ _TIME_ENTRY: Final = struct.Struct(">qi")
 
 
 class _IndexFile:
-    """A file of entries of one size, opened by the first write."""
+    """A file of entries of one size, opened by the first write; `owner` has it open."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "_owner", "path")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, owner: Holder | None) -> None:
         self.path = path
+        self._owner = owner
         self._fd = -1
 
     def open(self) -> int:
         """Returns the descriptor; creates the file if it doesn't exist."""
         if self._fd < 0:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._fd = open_file(self.path, os.O_RDWR | os.O_CREAT, keep=self._owner)
         return self._fd
 
     def read(self, entry_size: int) -> bytes:
         """Reads all complete entries."""
         try:
-            fd = os.open(self.path, os.O_RDONLY)
+            fd = open_file(self.path, os.O_RDONLY, keep=self._owner)
         except FileNotFoundError:
             return b""
         try:
@@ -64,8 +66,8 @@ class OffsetIndex(_IndexFile):
 
     __slots__ = ("offsets", "positions")
 
-    def __init__(self, path: Path, *, load: bool) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, *, load: bool, owner: Holder | None = None) -> None:
+        super().__init__(path, owner)
         pairs = array("i", self.read(_OFFSET_ENTRY.size) if load else b"")
         if sys.byteorder == "little":
             pairs.byteswap()
@@ -78,7 +80,7 @@ class OffsetIndex(_IndexFile):
     def last_entry(path: Path) -> tuple[int, int] | None:
         """Reads the last entry of a file alone: offset and position; None where it has none, or ends in zeros."""
         try:
-            fd = os.open(path, os.O_RDONLY)
+            fd = open_file(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
         try:
@@ -113,16 +115,22 @@ class OffsetIndex(_IndexFile):
 
 
 class TimeIndex(_IndexFile):
-    """Maps the largest timestamp so far to the last offset of its batch; timestamps ascend."""
+    """Maps the largest timestamp so far to the last offset of its batch; timestamps ascend.
 
-    __slots__ = ("offsets", "timestamps")
+    Attributes:
+        ascending: whether they did in the file; what comes after one that doesn't isn't read.
+    """
 
-    def __init__(self, path: Path, *, load: bool) -> None:
-        super().__init__(path)
+    __slots__ = ("ascending", "offsets", "timestamps")
+
+    def __init__(self, path: Path, *, load: bool, owner: Holder | None = None) -> None:
+        super().__init__(path, owner)
         self.timestamps, self.offsets = array("q"), array("i")
+        self.ascending = True
         for timestamp, offset in _TIME_ENTRY.iter_unpack(self.read(_TIME_ENTRY.size) if load else b""):
             # Kafka preallocates zeros.
             if (self.timestamps and timestamp <= self.timestamps[-1]) or (not timestamp and not offset):
+                self.ascending = not timestamp and not offset
                 break
             self.timestamps.append(timestamp)
             self.offsets.append(offset)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kohort.log.config import LogConfig
+from kohort.log.descriptors import STARVED, descriptors
 from kohort.log.files import fsync_directory
 from kohort.log.leader_epochs import LeaderEpochs
 from kohort.log.producer_snapshot import write_snapshot
@@ -38,8 +39,9 @@ class LocalLog:
         self.durable = durable
         self.log_start_offset = self.log_end_offset = self.flushed_offset = self.cleaned_offset = 0
         self.offline: str | None = None
+        self.starved = False
         self._lock = threading.Lock()  # while a descriptor is duplicated, it must not be closed and its number reused
-        self._loaded = False
+        self.loaded = False
         self._producers = ProducerStates()
         self._unsynced_names = self._sealed_unflushed = False
         self._unflushed_since: int | None = None
@@ -121,7 +123,7 @@ class LocalLog:
                 end = self.log_end_offset
                 active = self._segments.active
                 sealed = [segment for segment in self._segments if segment.unflushed and segment is not active]
-                fd = os.dup(active.fd)
+                fd = active.duplicate()
                 names, self._unsynced_names = self._unsynced_names, False
                 self._sealed_unflushed = False
             try:
@@ -144,7 +146,7 @@ class LocalLog:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the log needs recovery when it is opened.
         """
-        if not self._loaded:
+        if not self.loaded:
             return
         try:
             if clean and self.offline is None and self._has_unflushed():
@@ -156,7 +158,7 @@ class LocalLog:
                         active.sync()
                 self.flush()
         finally:
-            self._loaded = False
+            self.loaded = False
             with self._lock:
                 for segment in self._segments:
                     segment.release()
@@ -169,11 +171,12 @@ class LocalLog:
         doomed = self.directory.with_name(f"{self.directory.name[:200]}.{os.urandom(16).hex()}-delete")
         try:
             self.directory.rename(doomed)
-            shutil.rmtree(doomed)
+            _remove(doomed)
         except FileNotFoundError:
             pass
         except OSError as error:
-            _log.error("%s: can't be removed: %s; remove it by hand", self.directory, error)
+            when = "the next start tries again" if doomed.exists() else "remove it by hand"
+            _log.error("%s: can't be removed: %s; %s", self.directory, error, when)
 
     # Internals
 
@@ -210,8 +213,21 @@ class LocalLog:
         """Takes the log offline, and logs the reason with advice for the operator."""
         if self.offline is None:
             self.offline = f"it can't be {action}: {error}"
+            self.starved = isinstance(error, OSError) and error.errno in STARVED
             _log.error("%s: %s. The partition is offline. %s", self.directory, self.offline, _advice(error))
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory.name} is offline: {self.offline}")
+
+
+def _remove(directory: Path) -> None:
+    """Removes a directory; where descriptors are short, other files are closed for it."""
+    while True:
+        try:
+            shutil.rmtree(directory)
+        except OSError as error:
+            if error.errno not in STARVED or not descriptors.make_room():
+                raise
+        else:
+            return
 
 
 def _advice(error: OSError | CorruptRecordError) -> str:
@@ -226,7 +242,7 @@ def _advice(error: OSError | CorruptRecordError) -> str:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return "Let the server's user read and write the directory and the files in it, then restart the server."
         case errno.EMFILE | errno.ENFILE:
-            return "Raise the limit on open files (ulimit -n), then restart the server."
+            return "It comes back by itself when there are some; raise the limit on open files (ulimit -n)."
         case errno.ENOENT | errno.ENOTDIR:
             return "Something has removed files in use: restart the server to go on with the remaining ones."
         case _:

@@ -56,6 +56,8 @@ class Log(LocalLog):
         cleaned_offset: everything before it has been compacted.
         durable: whether the high watermark waits for a flush.
         offline: why the log can't be used; None while it can.
+        loaded: whether it was opened, and isn't closed yet.
+        starved: whether that is for want of file descriptors alone.
     """
 
     @classmethod
@@ -99,7 +101,7 @@ class Log(LocalLog):
         except (OSError, CorruptRecordError) as error:
             log._fail("opened", error)
             return log
-        log._loaded = True
+        log.loaded = True
         log._segments = Segments(loaded.segments, report)
         log._producers, log._epochs = loaded.producers, loaded.epochs
         log._snapshot_offset = loaded.snapshot_offset

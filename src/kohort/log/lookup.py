@@ -24,7 +24,7 @@ def batch_for_timestamp(segments: Segments, timestamp: int, start: int) -> Scann
         segment = segments[number]
         if segment.max_timestamp >= timestamp:
             segments.mark_used(segment)
-            before = segment.base_offset + segment.time_index.offset_before(timestamp)
+            before = segment.offset_before(timestamp)
             for batch in segment.batches(max(start, before)):
                 header = batch.header
                 if header.max_timestamp >= timestamp and header.record_count and header.next_offset > start:
@@ -68,10 +68,7 @@ def offset_after(segments: Segments, start: int, size: int, log_end: int) -> int
         segment = segments[number]
         first = segment.locate(start)
         if first is not None:
-            entry = bisect_left(segment.index.positions, first.position + size)
-            if entry < len(segment.index):
-                return segment.base_offset + segment.index.offsets[entry] + 1
-            return segments.end_of(number, log_end)
+            return segment.offset_after(first.position + size) or segments.end_of(number, log_end)
     return log_end
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kohort.log.aside import set_aside
 from kohort.log.damage import Damage, DamageKind, Range, Report, known_losses, note_losses, unknown
+from kohort.log.descriptors import open_file
 from kohort.log.files import LOG
 from kohort.log.salvage import Gap, batches_and_gaps
 from kohort.log.scan import ScannedBatch, claimed_end
@@ -75,7 +76,7 @@ def valid_in(segment: Segment, end: int) -> Iterator[ScannedBatch]:
     Raises:
         OSError: the file can't be read.
     """
-    fd = os.open(segment.path(LOG), os.O_RDONLY)
+    fd = open_file(segment.path(LOG), os.O_RDONLY)
     try:
         base = segment.base_offset
         for item in batches_and_gaps(fd, 0, segment.size, base_offset=base, least=base):

@@ -90,7 +90,7 @@ def load(
         OSError: a file can't be read, truncated or set aside.
         CorruptRecordError: a batch before the recovery point is damaged, and needed.
     """
-    names = _finish_swaps(directory)
+    names = finish_swaps(directory)
     snapshots = sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
     bases = sorted(offset for name in names if name.endswith(LOG) and (offset := offset_of(name)) is not None)
     losses = Losses(directory, report)
@@ -319,7 +319,7 @@ def _recover_segment(
     return end, valid, None
 
 
-def _finish_swaps(directory: Path) -> set[str]:
+def finish_swaps(directory: Path) -> set[str]:
     """Completes or undoes a compaction that a crash interrupted, as Kafka does.
 
     `.cleaned` files were being written, and are deleted. Once the last of a segment's files, its log, is named `.swap`,

@@ -10,12 +10,11 @@ from kohort.log.damage import Range
 from kohort.log.files import read_exactly
 from kohort.log.scan import ScannedBatch, scan
 from kohort.protocol.errors import CorruptRecordError
-from kohort.protocol.records.batch import HEADER_SIZE, check_batch, read_header
+from kohort.protocol.records.batch import HEADER_SIZE, MAGIC_AT, check_batch, read_header
 
 _CHUNK: Final = 1 << 20
 _MAX_RELATIVE: Final = 2**31 - 1
 _OFFSET_TOP: Final = 4
-_MAGIC_END: Final = 17
 
 
 class Gap(NamedTuple):
@@ -107,18 +106,18 @@ def _next_batch(fd: int, damaged: int, end: int, base_offset: int, least: int) -
         if header.batch_length > 0 and _is_batch(fd, damaged + header.size, end, base_offset, least):
             return damaged + header.size
     tops = {(base_offset >> 32).to_bytes(4, "big"), (base_offset + _MAX_RELATIVE >> 32).to_bytes(4, "big")}
+    # The magic byte comes first, as the search for a literal is the quickest; what is before it is looked at then.
     header_like = re.compile(
-        rb"(?s)(?=(?:%s).{%d}[\x00-\x7f].{7}\x02)" % (b"|".join(map(re.escape, sorted(tops))), _OFFSET_TOP)
+        rb"(?s)\x02(?<=(?:%s).{%d}[\x00-\x7f].{7}\x02)" % (b"|".join(map(re.escape, sorted(tops))), _OFFSET_TOP)
     )
     position = damaged + 1
     while end - position >= HEADER_SIZE:
         chunk = read_exactly(fd, min(_CHUNK, end - position), position)
         for found in header_like.finditer(chunk):
-            if _is_batch(fd, position + found.start(), end, base_offset, least):
-                return position + found.start()
-        if len(chunk) == end - position:
-            break
-        position += len(chunk) - _MAGIC_END + 1
+            start = position + found.start() - MAGIC_AT
+            if _is_batch(fd, start, end, base_offset, least):
+                return start
+        position += len(chunk) - MAGIC_AT
     return None
 
 

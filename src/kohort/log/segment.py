@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kohort.log.damage import Damage, DamageKind, Range, Report, tell
+from kohort.log.descriptors import STARVED, descriptors, open_file
 from kohort.log.files import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name, read_exactly
 from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from kohort.log.salvage import Gap, batches_and_gaps, stretches
@@ -64,8 +65,8 @@ class Segment:
     """Batches from `base_offset` on.
 
     Files are opened on use: a segment that isn't read has no descriptor. The active segment keeps its log open, and its
-    indexes once they have an entry. An entry of an index is believed only if the log agrees: else `report` is told, and
-    the indexes are made anew.
+    indexes once they have an entry, unless descriptors are short. An entry of an index is believed only if the log
+    agrees: else `report` is told, and the indexes are made anew.
 
     Attributes:
         directory, base_offset: its directory, and its files' name; `suffix` follows the names.
@@ -115,9 +116,10 @@ class Segment:
     def create(cls, directory: Path, base_offset: int, now: int, suffix: str = "") -> Segment:
         """Creates an empty segment; an existing file is truncated."""
         segment = cls(directory, base_offset, 0, now, suffix)
-        segment._fd = os.open(segment.path(LOG), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-        segment._index = OffsetIndex(segment.path(INDEX), load=False)
-        segment._time_index = TimeIndex(segment.path(TIME_INDEX), load=False)
+        segment._fd = open_file(segment.path(LOG), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        descriptors.opened(segment)
+        segment._index = OffsetIndex(segment.path(INDEX), load=False, owner=segment)
+        segment._time_index = TimeIndex(segment.path(TIME_INDEX), load=False, owner=segment)
         segment._aborted = TransactionIndex(segment.path(TXN_INDEX), load=False)
         return segment
 
@@ -128,8 +130,24 @@ class Segment:
     def fd(self) -> int:
         """The log's descriptor; opens the file."""
         if self._fd < 0:
-            self._fd = os.open(self.path(LOG), os.O_RDWR)
+            self._fd = open_file(self.path(LOG), os.O_RDWR)
+            descriptors.opened(self)
         return self._fd
+
+    def duplicate(self) -> int:
+        """Returns a descriptor of its own for the log; may be called in any thread.
+
+        Raises:
+            OSError: there is none.
+        """
+        with descriptors.lock:
+            if self._fd >= 0:
+                try:
+                    return os.dup(self._fd)
+                except OSError as error:
+                    if error.errno not in STARVED:
+                        raise
+        return open_file(self.path(LOG), os.O_RDWR)
 
     @property
     def is_open(self) -> bool:
@@ -138,13 +156,15 @@ class Segment:
     @property
     def index(self) -> OffsetIndex:
         if self._index is None:
-            self._index = OffsetIndex(self.path(INDEX), load=True)
+            self._index = OffsetIndex(self.path(INDEX), load=True, owner=self)
         return self._index
 
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
-            self._time_index = TimeIndex(self.path(TIME_INDEX), load=True)
+            self._time_index = TimeIndex(self.path(TIME_INDEX), load=True, owner=self)
+            if not self._time_index.ascending:
+                self.reindex(f"{self.path(TIME_INDEX).name} says that times don't ascend")
         return self._time_index
 
     @property
@@ -236,7 +256,7 @@ class Segment:
         """Syncs all files to the disk, with descriptors of its own, so that it may run in any thread."""
         for suffix in SEGMENT_SUFFIXES:
             try:
-                fd = os.open(self.path(suffix), os.O_RDONLY)
+                fd = open_file(self.path(suffix), os.O_RDONLY)
             except FileNotFoundError:
                 continue  # never written, or deleted since
             try:
@@ -323,7 +343,8 @@ class Segment:
             assert found is not None
             return found
         position, last = index.positions[entry], self.base_offset + index.offsets[entry]
-        found = self._walk(offset, position, last, last)
+        # Entries that aren't in order may lead beyond the offset.
+        found = self._walk(offset, position, last, last) if position >= 0 and last <= offset else None
         if found is not None:
             return found
         self.reindex(f"{self.path(INDEX).name} says that the batch with offset {last} is at byte {position}")
@@ -369,6 +390,22 @@ class Segment:
                 raise DamagedSegmentError(self, position, expected)
             position += at
         return None if last_offset is not None else Located(end, 0, expected)
+
+    def offset_after(self, position: int) -> int | None:
+        """Returns an offset after the batches before a position, by the index; None if it has none.
+
+        Raises:
+            as `locate`.
+        """
+        while True:
+            index = self.index
+            entry = bisect_left(index.positions, position)
+            if entry == len(index):
+                return None
+            at, last = index.positions[entry], self.base_offset + index.offsets[entry]
+            if at >= position and self._walk(last, at, last, last) is not None:
+                return last + 1
+            self.reindex(f"{self.path(INDEX).name} says that the batch with offset {last} is at byte {at}")
 
     def offset_before(self, timestamp: int) -> int:
         """Returns an offset before which no record is as late as `timestamp` (ms since 1970); raises as `locate`."""
@@ -476,15 +513,18 @@ class Segment:
 
     def release(self) -> None:
         """Closes the files and drops the indexes; they are opened and read again on use."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
         if self._time_index is not None:
             _ = self.max_timestamp  # retention reads it
-            self._time_index.close()
-        if self._index is not None:
-            self._index.close()
-        self._index = self._time_index = None
+        with descriptors.lock:
+            descriptors.closed(self)
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+            if self._time_index is not None:
+                self._time_index.close()
+            if self._index is not None:
+                self._index.close()
+            self._index = self._time_index = None
 
     def rename(self, suffix: str) -> None:
         """Renames the files to end in `suffix`, the log last."""

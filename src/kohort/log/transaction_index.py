@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kohort.log.descriptors import open_file
 from kohort.log.files import write_at
 
 _ENTRY: Final = struct.Struct(">hqqqq")
@@ -46,7 +47,7 @@ class TransactionIndex:
 
     def append(self, entry: AbortedTransaction) -> None:
         """Adds a transaction, when its marker is appended."""
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        fd = open_file(self.path, os.O_WRONLY | os.O_CREAT)
         try:
             write_at(fd, _ENTRY.pack(_VERSION, *entry), len(self.entries) * _ENTRY.size)
         finally:

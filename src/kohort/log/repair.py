@@ -1,0 +1,107 @@
+"""Mends a partition's files, while no server uses them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from kohort.log.aside import copy_out
+from kohort.log.checking import Checkpoints, Finding, check_partition
+from kohort.log.config import LogConfig
+from kohort.log.damage import Damage, note_losses
+from kohort.log.files import INDEX, LOG, TIME_INDEX, file_name, fsync_directory, offset_of
+from kohort.log.log import Log
+from kohort.log.recovery import finish_swaps
+from kohort.log.salvage import stretches
+
+_COMPACTED: Final = LogConfig(cleanup_policy=frozenset({"compact"}))
+"""Opened so, a log says nothing of offsets that are missing between segments: a check has said it."""
+
+
+def repair_partition(
+    directory: Path, checkpoints: Checkpoints, *, now: int, compacted: bool = False, contiguous: bool = False
+) -> int:
+    """Does what the findings of `check_partition` name as their remedies. A crash leaves what can be repaired again.
+
+    Args:
+        now: ms since 1970.
+        compacted: as in `check_partition`.
+        contiguous: as in `Log.open`.
+
+    Returns:
+        The offset after the log.
+
+    Raises:
+        OSError: a file can't be read or written.
+    """
+    finish_swaps(directory)
+    findings = list(check_partition(directory, checkpoints, compacted=compacted))
+    lost = [gone for finding in findings if _is_loss(finding) for gone in finding.offsets]
+    for finding in findings:
+        if finding.kind == "set aside" and finding.remedy:
+            _bring_back(directory, finding.file)
+    for file in sorted({finding.file for finding in findings if finding.kind in ("damaged batch", "torn end")}):
+        _cut_out(directory, file)
+    for name in (finding.file for finding in findings if finding.kind == "wrong index"):
+        base = offset_of(name)
+        assert base is not None
+        _drop_indexes(directory, base)
+    note_losses(directory, lost)
+    fsync_directory(directory)
+    # Indexes, leader epochs and the state of producers are made anew from all that is there now.
+    for snapshot in directory.glob("*.snapshot"):
+        snapshot.unlink()
+    recovery_point = 0 if contiguous else checkpoints.recovery_point
+    told: list[Damage] = []
+    log = Log.open(
+        directory, _COMPACTED, now=now, clean=False, recovery_point=recovery_point,
+        log_start_offset=checkpoints.log_start, contiguous=contiguous, report=told.append,
+    )  # fmt: skip
+    if log.offline is not None:
+        raise OSError(log.offline)
+    end = log.log_end_offset
+    log.close()
+    return end
+
+
+def _is_loss(finding: Finding) -> bool:
+    return finding.kind in ("damaged batch", "missing segment")
+
+
+def _bring_back(directory: Path, name: str) -> None:
+    """Makes a file that was set aside a segment's log again."""
+    base = offset_of(name)
+    assert base is not None
+    log = directory / file_name(base, LOG)
+    if log.exists() and log.stat().st_size:
+        raise OSError(f"{log} has records: {name} can't be brought back")
+    (directory / name).replace(log)
+    _drop_indexes(directory, base)
+
+
+def _drop_indexes(directory: Path, base: int) -> None:
+    """Removes a segment's indexes: a log that is opened makes them anew."""
+    for suffix in (INDEX, TIME_INDEX):
+        (directory / file_name(base, suffix)).unlink(missing_ok=True)
+
+
+def _cut_out(directory: Path, name: str) -> None:
+    """Leaves the whole batches before the first damage in a segment; those after it get segments of their own."""
+    base = offset_of(name)
+    assert base is not None
+    _drop_indexes(directory, base)
+    fd = os.open(directory / name, os.O_RDWR)
+    try:
+        keep, replaced = 0, False
+        for found in stretches(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base):
+            if not found.position:
+                keep = found.size
+            else:
+                copy_out(directory, fd, found, file_name(found.offsets.first, LOG))
+                replaced = replaced or found.offsets.first == base
+        if not replaced:
+            os.ftruncate(fd, keep)
+            os.fsync(fd)
+    finally:
+        os.close(fd)
