@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
+from kohort.broker.bound import Bound
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
@@ -44,6 +45,10 @@ from kohort.log import Log
 
 EXPANSIONS_AT_ONCE: Final = 1
 """Batches that expand to much, and are decompressed and checked at a time: each may take 256 MB."""
+
+
+WAITING_PARTITIONS: Final = 500_000
+"""Partitions of fetches that wait, some 200 MB."""
 
 
 def now_ms() -> int:
@@ -151,6 +156,7 @@ class Broker(BrokerComponents):
             topics=topics,
             flusher=flusher,
             fetches=fetches,
+            waiting_partitions=Bound(WAITING_PARTITIONS),
             expansions=Line(EXPANSIONS_AT_ONCE),
             fetch_sessions=fetch_sessions,
             client_telemetry=client_telemetry,
