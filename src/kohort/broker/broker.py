@@ -15,6 +15,7 @@ from typing import Any, Final
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.bound import Bound
+from kohort.broker.client_quotas import ClientQuotas
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
@@ -90,6 +91,7 @@ class Broker(BrokerComponents):
         metadata_log = MetadataLog(log_manager.metadata, now_ms, durable)
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
         features = Features(metadata_log.append)
+        client_quotas = ClientQuotas(metadata_log.append)
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
         fetches = Purgatory("fetch", wheel)
@@ -159,6 +161,7 @@ class Broker(BrokerComponents):
             waiting_partitions=Bound(WAITING_PARTITIONS),
             expansions=Line(EXPANSIONS_AT_ONCE),
             fetch_sessions=fetch_sessions,
+            client_quotas=client_quotas,
             client_telemetry=client_telemetry,
             groups=groups,
             transactions=transactions,
@@ -198,6 +201,7 @@ class Broker(BrokerComponents):
         for record in self.metadata_log.records():
             self.topics.replay(record)
             self.features.replay(record)
+            self.client_quotas.replay(record)
         self.dynamic_config.update()
         self.topics.open_all()
         self.log_manager.set_aside_strays(self.topics)

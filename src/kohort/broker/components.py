@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.bound import Bound
+from kohort.broker.client_quotas import ClientQuotas
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.config import Settings
 from kohort.broker.dynamic_config import DynamicConfig
@@ -54,6 +55,7 @@ class BrokerComponents:
     waiting_partitions: Bound[DelayedOperation]
     expansions: Line
     fetch_sessions: FetchSessions
+    client_quotas: ClientQuotas
     client_telemetry: ClientTelemetry
     groups: GroupCoordinator
     transactions: TransactionCoordinator
