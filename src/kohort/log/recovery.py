@@ -134,7 +134,7 @@ def load(
     if end > log_end and not contiguous:
         segments[-1].seal()
         segments[-1].release()
-        segments.append(Segment.create(directory, end, now))
+        segments.append(Segment.new(directory, end, now))
         log_end = end
     if log_end < log_start_offset:
         _log.warning("%s: ends at %d, before its log start offset %d: emptied", directory, log_end, log_start_offset)
@@ -162,9 +162,7 @@ def ended_transaction(
 
 def new_log(directory: Path, offset: int, now: int) -> Loaded:
     """Creates an empty log that starts at `offset`, in an empty directory."""
-    return Loaded(
-        [Segment.create(directory, offset, now)], ProducerStates(), LeaderEpochs(directory), offset, offset, -1
-    )
+    return Loaded([Segment.new(directory, offset, now)], ProducerStates(), LeaderEpochs(directory), offset, offset, -1)
 
 
 def _emptied(directory: Path, snapshots: list[int], offset: int, now: int) -> Loaded:
