@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.log import Log, LogConfig
+from kohort.log import Log, LogConfig, Origin
 from kohort.log.compaction import CompactionPlan
 from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, Compression, read_header, write_header
 from kohort.protocol.records.varint import varint
@@ -373,7 +373,7 @@ def test_a_crash_at_any_step_of_the_swap(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_batch_that_cannot_be_read_stops_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = opened(tmp_path, cleanup_policy=frozenset({"delete"}))
-    log.append(batch(3, attributes=Compression.ZSTD), now=NOW)  # it isn't
+    log.append(batch(3, attributes=Compression.ZSTD), now=NOW, origin=Origin.COORDINATOR)  # it isn't
     roll(log)
     log.config = LogConfig(**CONFIG)
     plan = log.plan_compaction(NOW)
@@ -419,7 +419,7 @@ def test_a_record_that_lies_about_its_time(tmp_path: Path, delta: int) -> None:
     header = read_header(batch(2))
     sent = bytearray(HEADER_SIZE) + body
     write_header(sent, header._replace(batch_length=len(sent) - LENGTH_END))
-    log.append(bytes(sent), now=NOW)
+    log.append(bytes(sent), now=NOW, origin=Origin.COORDINATOR)  # as another broker's log may have it
     put(log, (b"a", b"1"))
     roll(log)
     compact(log)

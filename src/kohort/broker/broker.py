@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
@@ -38,8 +38,12 @@ from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Topic, Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
+from kohort.broker.turns import Line
 from kohort.coordinator.purgatory import Purgatory
 from kohort.log import Log
+
+EXPANSIONS_AT_ONCE: Final = 1
+"""Batches that expand to much, and are decompressed and checked at a time: each may take 256 MB."""
 
 
 def now_ms() -> int:
@@ -147,6 +151,7 @@ class Broker(BrokerComponents):
             topics=topics,
             flusher=flusher,
             fetches=fetches,
+            expansions=Line(EXPANSIONS_AT_ONCE),
             fetch_sessions=fetch_sessions,
             client_telemetry=client_telemetry,
             groups=groups,

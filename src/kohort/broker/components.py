@@ -21,6 +21,7 @@ from kohort.broker.share_group_states import ShareGroupStates
 from kohort.broker.topics import Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
+from kohort.broker.turns import Line
 from kohort.coordinator.purgatory import Purgatory
 
 
@@ -32,6 +33,7 @@ class BrokerComponents:
         rack: None if it has none.
         authorizer: decides which operations are allowed; None allows all.
         fetches: the fetches that wait for data, by log.
+        expansions: where batches wait that expand to much.
         shares: the share partitions, with sessions and fetches of share groups.
     """
 
@@ -47,6 +49,7 @@ class BrokerComponents:
     topics: Topics
     flusher: LogFlusher
     fetches: Purgatory
+    expansions: Line
     fetch_sessions: FetchSessions
     client_telemetry: ClientTelemetry
     groups: GroupCoordinator

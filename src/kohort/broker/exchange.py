@@ -116,7 +116,10 @@ class Exchange:
             while self._slices is not None:
                 try:
                     while True:
-                        next(self._slices)
+                        awaited = next(self._slices)
+                        if awaited is not None:
+                            awaited.then(self._resume)
+                            return True
                         self._yields += 1
                         if clock() >= until:
                             return False
@@ -130,6 +133,10 @@ class Exchange:
         except BadRequestError as error:
             self._finish(error)
         return True
+
+    def _resume(self, _: object) -> None:
+        """Goes on after what was waited for: in a turn to come, as this is called within another's work."""
+        self._turns.add(self._work)
 
     def _returned(self, value: Any) -> None:
         """Goes on with what the slices have returned: the size of a response that was sent, or a response."""

@@ -12,16 +12,19 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
+
+from kohort.broker.reply import Reply
 
 log = logging.getLogger("kohort.broker.turns")
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-Slices: TypeAlias = Generator[None, None, T]
+Slices: TypeAlias = Generator[Any, None, T]
 """Work in slices: it yields wherever others may be served in between, at least every millisecond, and returns its
-result. Whatever it has read before a `yield` may have changed after it."""
+result. Whatever it has read before a `yield` may have changed after it. It yields None to go on when it may, or a
+`Reply` to go on when that is done."""
 
 TURN_SECONDS: Final = 0.005
 """How long a connection's turn lasts, and a slice."""
@@ -39,10 +42,11 @@ def in_slices(function: Callable[[T], R], items: Iterable[T]) -> Slices[list[R]]
 
 
 def in_one_go(slices: Slices[T]) -> T:
-    """Does all of a work now."""
+    """Does all of a work now; it must not wait for anything."""
     while True:
         try:
-            next(slices)
+            if next(slices) is not None:
+                raise RuntimeError("it waits for a reply")
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -98,6 +102,8 @@ class Turns:
 class Line:
     """Lets in so many at a time; the others wait in the order they came.
 
+    `enter` and `leave` are for whoever is called back, `wait` for work in slices.
+
     Large requests take many times their bytes while they are worked on. In line, they are no more than those bytes.
     """
 
@@ -116,6 +122,12 @@ class Line:
             begin()
         else:
             self._waiting.append(begin)
+
+    def wait(self) -> Slices[None]:
+        """Returns when there is room; `leave` is to be called then."""
+        entered: Reply[None] = Reply()
+        self.enter(lambda: entered(None))
+        yield entered
 
     def leave(self) -> None:
         """Makes room: to be called once for each that was let in."""

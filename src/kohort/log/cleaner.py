@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Final, NamedTuple
 
 from kohort.log.config import LogConfig
@@ -144,13 +145,24 @@ class Cleaner:
         if discard or not header.record_count:
             return self._emptied(header) if self._must_retain(header) else None
         payload = payload_of(batch.data, header)
-        records = list(records_of(payload, header))
-        kept = records if header.control else [record for record in records if self._retains(record, header, horizon)]
-        if not kept:
+        # A byte for each record: a list of the records could take 30 times what they do.
+        kept = bytearray()
+        tombstone, latest = False, -(2**63)
+        for record in records_of(payload, header):
+            retained = header.control or self._retains(record, header, horizon)
+            kept.append(retained)
+            if retained:
+                tombstone = tombstone or record.tombstone
+                latest = max(latest, record.timestamp_delta)
+        if not any(kept):
             return self._emptied(header) if self._must_retain(header) else None
-        set_horizon = horizon is None and (empty_transaction or any(record.tombstone for record in kept))
-        if len(kept) == len(records) and not set_horizon:
+        set_horizon = horizon is None and (empty_transaction or tombstone)
+        if all(kept) and not set_horizon:
             return batch.data[header.position : header.end], header
+        if not header.log_append_time:
+            # The records' own timestamps may not be validated, so the batch's maximum timestamp limits them.
+            latest = min(header.base_timestamp + latest, header.max_timestamp)
+            header = header._replace(max_timestamp=max(latest, NO_TIMESTAMP))
         return self._rewritten(header, payload, kept, set_horizon)
 
     def _retains(self, record: ParsedRecord, header: BatchHeader, horizon: int | None) -> bool:
@@ -177,25 +189,23 @@ class Cleaner:
         return rebuilt(header, b"", 0, Compression.NONE, None), header
 
     def _rewritten(
-        self, header: BatchHeader, payload: bytes, kept: list[ParsedRecord], set_horizon: bool
+        self, header: BatchHeader, payload: bytes, kept: bytearray, set_horizon: bool
     ) -> tuple[bytes, BatchHeader]:
+        """Rewrites a batch with some of its records: those whose byte in `kept` isn't 0."""
         base = header.base_timestamp
-        if not header.log_append_time:
-            # The records' own timestamps weren't validated, so the batch's maximum timestamp limits them.
-            latest = min(base + max(record.timestamp_delta for record in kept), header.max_timestamp)
-            header = header._replace(max_timestamp=max(latest, NO_TIMESTAMP))
+        records = compress(records_of(payload, header), kept)
         out = bytearray()
         if set_horizon:
             # The delete horizon replaces the base timestamp, which timestamp deltas are relative to.
             header = header._replace(attributes=header.attributes | _HAS_DELETE_HORIZON, base_timestamp=self._horizon)
-            for record in kept:
+            for record in records:
                 delta = varint(base + record.timestamp_delta - self._horizon)
                 out += varint(1 + len(delta) + record.end - record.body)
                 out += b"\0"
                 out += delta
                 out += payload[record.body : record.end]
         else:
-            for record in kept:
+            for record in records:
                 out += payload[record.start : record.end]
         codec = Compression(header.compression)
-        return rebuilt(header, out, len(kept), codec, self._level), header
+        return rebuilt(header, out, sum(kept), codec, self._level), header

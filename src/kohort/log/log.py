@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kohort.log.compaction import CompactionPlan, plan_compaction, swap_in
 from kohort.log.config import LogConfig
 from kohort.log.damage import Report, tell
+from kohort.log.expand import Expand, at_once, expand_now
 from kohort.log.files import SNAPSHOT, file_name, make_directory
 from kohort.log.local_log import LocalLog
-from kohort.log.lookup import aborted_between, latest_timestamp, offset_after, offset_for_timestamp
+from kohort.log.lookup import (
+    aborted_between,
+    batch_for_timestamp,
+    latest_timestamp,
+    offset_after,
+    record_for_timestamp,
+)
 from kohort.log.losses import valid_in
 from kohort.log.producer_state import EndTransactionMarker
 from kohort.log.recovery import ended_transaction, load, new_log
@@ -23,10 +30,10 @@ from kohort.log.segment import DamagedSegmentError, Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_markers import encode_marker
 from kohort.log.types import Aborted, AppendInfo, Origin, TimestampedOffset
-from kohort.log.validation import check_batch, recompressed, stamped
+from kohort.log.validation import CheckedBatch, check_at_once, stamped
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.primitives import Buffer
-from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, NO_SEQUENCE, NO_TIMESTAMP, read_header
+from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, NO_SEQUENCE, NO_TIMESTAMP
 
 _PREFIX: Final = struct.Struct(">qii")
 """The header before the part with a checksum: base offset, length, leader epoch."""
@@ -112,7 +119,7 @@ class Log(LocalLog):
 
     def append(
         self,
-        records: Buffer,
+        records: Buffer | CheckedBatch,
         *,
         now: int,
         leader_epoch: int = 0,
@@ -122,7 +129,7 @@ class Log(LocalLog):
         """Validates and appends one batch, without copying it.
 
         Args:
-            records: the batch, with base offset 0.
+            records: the batch, with base offset 0; or one that is validated already.
             now: ms since 1970.
             leader_epoch: set in the batch.
             origin: whether a client or a coordinator made the batch.
@@ -136,12 +143,8 @@ class Log(LocalLog):
         if self.offline is not None:
             self._check()
         config = self.config
-        data = memoryview(records)
-        header = check_batch(data, config, origin, now)
-        codec = config.codec
-        if codec is not None and header.attributes & 0x07 != codec:
-            data = recompressed(data, header, config, codec)
-            header = read_header(data)
+        checked = records if isinstance(records, CheckedBatch) else check_at_once(records, config, origin, now)
+        data, header = checked
         delta = header.last_offset_delta
         last_sequence = NO_SEQUENCE
         if header.producer_id >= 0:
@@ -331,15 +334,36 @@ class Log(LocalLog):
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """Returns the first record that is as late as `timestamp` (ms since 1970), None if there is none."""
-        self._check()
-        with self._storing("read"):
-            return offset_for_timestamp(self._segments, timestamp, self.log_start_offset)
+        return at_once(self.search_timestamp(timestamp))
+
+    def search_timestamp(
+        self, timestamp: int, start: int = 0, expand: Expand = expand_now
+    ) -> Generator[Any, None, TimestampedOffset | None]:
+        """Does the same from offset `start` on, and yields every so often; the log may change meanwhile."""
+        start = max(start, self.log_start_offset)
+        while True:
+            self._check()
+            with self._storing("read"):
+                batch = batch_for_timestamp(self._segments, timestamp, start)
+            if batch is None:
+                return None
+            found = yield from record_for_timestamp(batch, timestamp, start, expand)
+            if found is not None:
+                return found
+            start = batch.header.next_offset
+            yield
 
     def max_timestamp_offset(self) -> TimestampedOffset | None:
         """Returns the first record with the latest timestamp, None if no record has a timestamp."""
+        return at_once(self.search_max_timestamp())
+
+    def search_max_timestamp(self, expand: Expand = expand_now) -> Generator[Any, None, TimestampedOffset | None]:
+        """Does the same, and yields every so often; the log may change meanwhile."""
         self._check()
-        with self._storing("read"):
-            return latest_timestamp(self._segments, self.log_start_offset)
+        latest = latest_timestamp(self._segments, self.log_start_offset)
+        if latest is None:
+            return None
+        return (yield from self.search_timestamp(*latest, expand))
 
     # Retention and compaction
 

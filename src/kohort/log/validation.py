@@ -1,20 +1,23 @@
-"""Validates batches before they are appended, as Kafka's broker does.
+"""Validates batches before they are appended, as Kafka's broker does: the header, and of clients every record.
 
-Records are parsed only for compacted topics, where each needs a key. Kafka parses all of them; here a wrong count of
-records is found when they are read. A batch that recovery would truncate as damaged is never appended: everything
-acknowledged after it would be lost.
+A batch that recovery would truncate as damaged is never appended: everything acknowledged after it would be lost. Nor
+is one whose records aren't what its header says: no reader could get past it.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Final
+from collections.abc import Generator
+from typing import Any, Final, NamedTuple
 
 from kohort.log.config import LogConfig
-from kohort.log.records import rebuilt, records_of
+from kohort.log.expand import Expand, at_once, expand_now
+from kohort.log.record_checks import TimestampRange, check_records
+from kohort.log.records import rebuilt
 from kohort.log.types import Origin
 from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
+from kohort.protocol.primitives import Buffer
 from kohort.protocol.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
@@ -27,8 +30,9 @@ from kohort.protocol.records.batch import (
     BatchHeader,
     Compression,
     read_header,
+    write_header,
 )  # fmt: skip
-from kohort.protocol.records.rows import MAX_EXPANDED, payload_of
+from kohort.protocol.records.rows import MAX_EXPANDED
 
 _CRC_FROM: Final = 21
 _LOG_APPEND_TIME: Final = 0x08
@@ -40,8 +44,56 @@ _STAMP: Final = struct.Struct(">Ihiqq")
 _STAMP_AT: Final = 17
 
 
-def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -> BatchHeader:
-    """Validates the one batch in `data`, and returns its header.
+class CheckedBatch(NamedTuple):
+    """A batch that may be appended, in the topic's codec."""
+
+    data: memoryview
+    header: BatchHeader
+
+
+def check_at_once(records: Buffer, config: LogConfig, origin: Origin, now: int) -> CheckedBatch:
+    """Validates the one batch in `records`; a coordinator's without its records.
+
+    Raises:
+        KafkaError: as `check_in_slices`.
+    """
+    return at_once(check_in_slices(records, config, origin, now))
+
+
+def check_in_slices(
+    records: Buffer, config: LogConfig, origin: Origin, now: int, expand: Expand = expand_now
+) -> Generator[Any, None, CheckedBatch]:
+    """Validates the one batch in `records`; yields after some hundred microseconds, and what `expand` yields.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP or
+            UNSUPPORTED_COMPRESSION_TYPE, with the reason; `InvalidRecordsError` for records.
+    """
+    data = memoryview(records)
+    header = check_header(data, config, origin, now)
+    codec = config.codec
+    convert = codec is not None and header.compression != codec
+    if origin is Origin.COORDINATOR and not convert:
+        return CheckedBatch(data, header)
+    try:
+        payload = yield from expand(data, header)
+    except CorruptRecordError as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
+    if origin is Origin.CLIENT:
+        timestamps = None if config.log_append_time else _timestamps(config, now)
+        latest = yield from check_records(payload, header, keyed=config.compact, timestamps=timestamps)
+        if latest != header.max_timestamp and not config.log_append_time:
+            # As in Kafka: look-ups by time rely on it.
+            header = header._replace(max_timestamp=latest)
+            if not convert:
+                data = _with_header(data, header)
+    if convert:
+        data = _converted(header, payload, config)
+    return CheckedBatch(data, read_header(data))
+
+
+def check_header(data: memoryview, config: LogConfig, origin: Origin, now: int) -> BatchHeader:
+    """Validates the one batch in `data` but for its records, and returns its header.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP or
@@ -89,8 +141,6 @@ def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -
         raise KafkaError(ErrorCode.INVALID_RECORD, f"producer epoch {header.producer_epoch}")
     if origin is Origin.CLIENT:
         _check_client(header, config, now)
-    if config.compact:
-        _check_keys(data, header)
     return header
 
 
@@ -110,35 +160,32 @@ def _check_client(header: BatchHeader, config: LogConfig, now: int) -> None:
     if attributes & _LOG_APPEND_TIME:
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "clients don't write LogAppendTime")
     if not config.log_append_time:
-        earliest, latest = now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms
+        earliest, latest = _timestamps(config, now)
         for timestamp in (header.base_timestamp, header.max_timestamp):
             if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
                 reason = f"timestamp {timestamp}; it must be from {earliest} to {latest}"
                 raise KafkaError(ErrorCode.INVALID_TIMESTAMP, reason)
 
 
-def _check_keys(data: memoryview, header: BatchHeader) -> None:
-    try:
-        for number, record in enumerate(records_of(payload_of(data, header), header)):
-            if record.key is None:
-                raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has no key; a compacted topic needs one")
-            if record.offset_delta != number:
-                raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has offset delta {record.offset_delta}")
-    except CorruptRecordError as error:
-        raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
+def _timestamps(config: LogConfig, now: int) -> TimestampRange:
+    return TimestampRange(now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms)
 
 
-def recompressed(data: memoryview, header: BatchHeader, config: LogConfig, codec: Compression) -> memoryview:
+def _with_header(data: memoryview, header: BatchHeader) -> memoryview:
+    batch = bytearray(data)
+    write_header(batch, header)
+    return memoryview(batch)
+
+
+def _converted(header: BatchHeader, payload: bytes, config: LogConfig) -> memoryview:
     """Returns the batch compressed with the topic's codec.
 
     Raises:
-        KafkaError: INVALID_RECORD if the records don't decompress, or are too many; MESSAGE_TOO_LARGE if the result is
-            too large.
+        KafkaError: INVALID_RECORD if the records are too many; MESSAGE_TOO_LARGE if the result is too large.
     """
-    try:
-        batch = rebuilt(header, payload_of(data, header), header.record_count, codec, config.compression_level)
-    except CorruptRecordError as error:
-        raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
+    codec = config.codec
+    assert codec is not None
+    batch = rebuilt(header, payload, header.record_count, codec, config.compression_level)
     if len(batch) > config.max_message_bytes:
         reason = f"{len(batch)} bytes as {codec.name.lower()}; max.message.bytes is {config.max_message_bytes}"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason)

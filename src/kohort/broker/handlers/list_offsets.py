@@ -6,8 +6,10 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.expansion import Expansion
 from kohort.broker.handlers import Served
 from kohort.broker.topics import Partition
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
@@ -32,7 +34,7 @@ WITH_EPOCH: Final = 4
 READ_COMMITTED: Final = 1
 
 
-def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+def handle(request: ListOffsetsRequest, context: Context) -> Slices[ListOffsetsResponse]:
     topics = []
     seen: set[tuple[str, int]] = set()
     for requested in request.topics:
@@ -47,7 +49,8 @@ def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse
                 found.append(_failed(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
                 continue
             partition = context.broker.topics.partition(requested.name, wanted.partition_index)
-            found.append(_look_up(wanted, partition, request.isolation_level == READ_COMMITTED, context.version))
+            answer = yield from _look_up(wanted, partition, request.isolation_level == READ_COMMITTED, context)
+            found.append(answer)
         topics.append(ListOffsetsResponse.Topic(name=requested.name, partitions=found))
     return ListOffsetsResponse(topics=topics)
 
@@ -56,7 +59,9 @@ def _failed(wanted: _Requested, code: ErrorCode) -> _Found:
     return _Found(partition_index=wanted.partition_index, error_code=code, timestamp=-1, offset=-1)
 
 
-def _look_up(wanted: _Requested, partition: Partition | None, committed: bool, version: int) -> _Found:
+def _look_up(wanted: _Requested, partition: Partition | None, committed: bool, context: Context) -> Slices[_Found]:
+    yield
+    version = context.version
     if partition is None:
         return _failed(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if version < SINCE.get(wanted.timestamp, 0):
@@ -79,7 +84,11 @@ def _look_up(wanted: _Requested, partition: Partition | None, committed: bool, v
             case t if t < 0 and t != MAX_TIMESTAMP:
                 return _failed(wanted, ErrorCode.UNSUPPORTED_VERSION)
             case t:
-                at = log.max_timestamp_offset() if t == MAX_TIMESTAMP else log.offset_for_timestamp(t)
+                with Expansion(context.broker.expansions) as expansion:
+                    if t == MAX_TIMESTAMP:
+                        at = yield from log.search_max_timestamp(expansion.expand)
+                    else:
+                        at = yield from log.search_timestamp(t, expand=expansion.expand)
                 found = at or (-1, -1, -1)
                 if found[0] >= end:
                     found = (-1, -1, -1)

@@ -6,11 +6,15 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.expansion import Expansion
 from kohort.broker.handlers import Served
 from kohort.broker.reply import BadRequestError, Reply
 from kohort.broker.topics import Partition, Topic
+from kohort.broker.turns import Slices
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
-from kohort.log.types import AppendInfo
+from kohort.log.record_checks import InvalidRecordsError
+from kohort.log.types import AppendInfo, Origin
+from kohort.log.validation import CheckedBatch, check_in_slices
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.records.batch import Compression, read_header
@@ -35,10 +39,10 @@ _COORDINATOR_ERRORS: Final = frozenset(
 )
 
 
-def handle(request: ProduceRequest, context: Context) -> Reply[ProduceResponse | BadRequestError | None]:
+def handle(request: ProduceRequest, context: Context) -> Slices[Reply[ProduceResponse | BadRequestError | None]]:
     """Appends to each partition on its own. With acks=0 there is no response, but an error closes the connection."""
     production = _Production(request, context)
-    production.run()
+    yield from production.run()
     return production.reply
 
 
@@ -55,7 +59,7 @@ class _Production:
         self._failed = False
         self._response = ProduceResponse(responses=[])
 
-    def run(self) -> None:
+    def run(self) -> Slices[None]:
         request, context = self.request, self.context
         refusal = ErrorCode.NONE if request.acks in (-1, 0, 1) else ErrorCode.INVALID_REQUIRED_ACKS
         topics = context.broker.topics
@@ -83,7 +87,7 @@ class _Production:
                     self._fail(response, KafkaError(ErrorCode.INVALID_REQUEST, "The partition is there twice."))
                 else:
                     seen.add((topic.name, part.index))
-                    self._produce(partition, part.records, response)
+                    yield from self._produce(partition, part.records, response)
         self._part_done()
 
     def _topic_error(self, topic: Topic | None, name: str) -> ErrorCode:
@@ -98,7 +102,7 @@ class _Production:
             return ErrorCode.INVALID_TOPIC_EXCEPTION  # only coordinators write their state
         return ErrorCode.NONE
 
-    def _produce(self, partition: Partition, records: Records | None, response: _Partition) -> None:
+    def _produce(self, partition: Partition, records: Records | None, response: _Partition) -> Slices[None]:
         if not records:
             self._fail(response, KafkaError(ErrorCode.INVALID_RECORD, "There are no records."))
             return
@@ -110,26 +114,33 @@ class _Production:
         if header.compression == Compression.ZSTD and self.context.version < ZSTD:
             self._fail(response, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd came with Produce v7."))
             return
-        if not header.transactional:
-            self._append(partition, records, response)
-            return
-        # Needs WRITE on the transactional id, even if the partition already takes part in the transaction.
         transactional_id = self.request.transactional_id
-        if transactional_id is None or not self.context.allowed(
-            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        # Needs WRITE on the transactional id, even if the partition already takes part in the transaction.
+        if header.transactional and (
+            transactional_id is None
+            or not self.context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         ):
             self._fail(response, KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
             return
-        if partition.log.has_ongoing(header.producer_id):
-            self._append(partition, records, response)
+        try:
+            with Expansion(self.context.broker.expansions) as expansion:
+                batch = yield from check_in_slices(
+                    records, partition.log.config, Origin.CLIENT, self.context.now, expansion.expand
+                )
+        except KafkaError as error:
+            self._fail(response, error)
             return
+        if not header.transactional or partition.log.has_ongoing(header.producer_id):
+            self._append(partition, batch, response)
+            return
+        assert transactional_id is not None
         self._waiting += 1
 
         def verified(code: ErrorCode) -> None:
             if code:
                 self._fail(response, KafkaError(_produce_error(code, self.context.version)))
             else:
-                self._append(partition, records, response)
+                self._append(partition, batch, response)
             self._part_done()
 
         self.context.broker.transactions.verify(
@@ -140,11 +151,11 @@ class _Production:
             then=verified,
         )
 
-    def _append(self, partition: Partition, records: Records, response: _Partition) -> None:
+    def _append(self, partition: Partition, batch: CheckedBatch, response: _Partition) -> None:
         broker = self.context.broker
         try:
             appended: AppendInfo = partition.log.append(
-                records,
+                batch,
                 now=self.context.now,
                 leader_epoch=partition.leader_epoch,
                 transaction_version=self._transaction_version,
@@ -172,6 +183,11 @@ class _Production:
         response.log_append_time_ms = -1
         response.log_start_offset = -1
         response.error_message = error.detail
+        if isinstance(error, InvalidRecordsError):
+            response.record_errors = [
+                _Partition.RecordError(batch_index=each.index, batch_index_error_message=each.reason)
+                for each in error.errors
+            ]
         self.context.broker.metrics.produce_failed(error.code)
 
     def _part_done(self) -> None:

@@ -30,8 +30,8 @@ from kohort.protocol.records.batch import (
 from kohort.protocol.records.varint import read_varint, varint
 
 __all__ = [
-    "MAX_EXPANDED", "Headers", "PlainRecord", "Rows", "decode_rows", "encode_records", "encode_rows", "payload_of",
-    "read_records", "row_size",
+    "MAX_EXPANDED", "ExpandsFurtherError", "Headers", "PlainRecord", "Rows", "decode_rows", "encode_records",
+    "encode_rows", "payload_of", "read_records", "row_size",
 ]  # fmt: skip
 
 MAX_EXPANDED: Final = 128 * 1024 * 1024
@@ -180,18 +180,27 @@ def _headers(headers: Headers) -> bytes:
     return b"".join(parts)
 
 
-def payload_of(data: Buffer, header: BatchHeader) -> bytes:
+class ExpandsFurtherError(Exception):
+    """A batch expands to more than was asked for."""
+
+
+def payload_of(data: Buffer, header: BatchHeader, limit: int = MAX_EXPANDED) -> bytes:
     """Returns the decompressed records of the batch that `header` was read from.
 
     Raises:
         CorruptRecordError: they don't decompress, or to more than `MAX_EXPANDED` bytes.
+        ExpandsFurtherError: to more than a lower `limit`.
     """
     payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
     if header.compression and header.record_count:
-        from kohort.protocol.records.compression import CompressionError, decompress
+        from kohort.protocol.records.compression import CompressionError, ExpansionError, decompress
 
         try:
-            return bytes(decompress(Compression(header.compression), payload, MAX_EXPANDED))
+            return bytes(decompress(Compression(header.compression), payload, limit))
+        except ExpansionError as error:
+            if limit < MAX_EXPANDED:
+                raise ExpandsFurtherError from None
+            raise CorruptRecordError(header.base_offset, header.position, str(error)) from None
         except CompressionError as error:
             raise CorruptRecordError(header.base_offset, header.position, str(error)) from None
     return payload
