@@ -6,11 +6,11 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
-SERVED: Final = Served(DeleteAclsRequest, versions=(1, 3))
+SERVED: Final = Served(DeleteAclsRequest, versions=(1, 3), max_items=ONE_STEP)
 
 Result = DeleteAclsResponse.FilterResult
 
