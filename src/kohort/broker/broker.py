@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
+from kohort.broker.bound import Bound
+from kohort.broker.client_quotas import ClientQuotas
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
@@ -44,6 +46,10 @@ from kohort.log import Log
 
 EXPANSIONS_AT_ONCE: Final = 1
 """Batches that expand to much, and are decompressed and checked at a time: each may take 256 MB."""
+
+
+WAITING_PARTITIONS: Final = 500_000
+"""Partitions of fetches that wait, some 200 MB."""
 
 
 def now_ms() -> int:
@@ -85,6 +91,7 @@ class Broker(BrokerComponents):
         metadata_log = MetadataLog(log_manager.metadata, now_ms, durable)
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
         features = Features(metadata_log.append)
+        client_quotas = ClientQuotas(metadata_log.append)
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
         fetches = Purgatory("fetch", wheel)
@@ -151,8 +158,10 @@ class Broker(BrokerComponents):
             topics=topics,
             flusher=flusher,
             fetches=fetches,
+            waiting_partitions=Bound(WAITING_PARTITIONS),
             expansions=Line(EXPANSIONS_AT_ONCE),
             fetch_sessions=fetch_sessions,
+            client_quotas=client_quotas,
             client_telemetry=client_telemetry,
             groups=groups,
             transactions=transactions,
@@ -192,6 +201,7 @@ class Broker(BrokerComponents):
         for record in self.metadata_log.records():
             self.topics.replay(record)
             self.features.replay(record)
+            self.client_quotas.replay(record)
         self.dynamic_config.update()
         self.topics.open_all()
         self.log_manager.set_aside_strays(self.topics)

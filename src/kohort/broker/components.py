@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
+from kohort.broker.bound import Bound
+from kohort.broker.client_quotas import ClientQuotas
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.config import Settings
 from kohort.broker.dynamic_config import DynamicConfig
@@ -22,7 +24,7 @@ from kohort.broker.topics import Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
 from kohort.broker.turns import Line
-from kohort.coordinator.purgatory import Purgatory
+from kohort.coordinator.purgatory import DelayedOperation, Purgatory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +35,7 @@ class BrokerComponents:
         rack: None if it has none.
         authorizer: decides which operations are allowed; None allows all.
         fetches: the fetches that wait for data, by log.
+        waiting_partitions: the partitions of fetches that wait, which are kept in memory.
         expansions: where batches wait that expand to much.
         shares: the share partitions, with sessions and fetches of share groups.
     """
@@ -49,8 +52,10 @@ class BrokerComponents:
     topics: Topics
     flusher: LogFlusher
     fetches: Purgatory
+    waiting_partitions: Bound[DelayedOperation]
     expansions: Line
     fetch_sessions: FetchSessions
+    client_quotas: ClientQuotas
     client_telemetry: ClientTelemetry
     groups: GroupCoordinator
     transactions: TransactionCoordinator

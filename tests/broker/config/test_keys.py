@@ -18,7 +18,7 @@ from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 
 KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.json").read_text())
 
-OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
+OTHERWISE = {"node.id": 1, "controller.listener.names": (), "queued.max.request.bytes": 256 * 1024 * 1024}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
 OUR_BROKER_KEYS = {

@@ -9,25 +9,34 @@ import pytest
 from kohort.broker.broker import Broker
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api
+from kohort.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest
 from kohort.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from kohort.protocol.messages.create_acls import CreateAclsRequest
+from kohort.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest
 from kohort.protocol.messages.create_topics import CreateTopicsRequest
+from kohort.protocol.messages.delete_acls import DeleteAclsRequest
 from kohort.protocol.messages.delete_records import DeleteRecordsRequest
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
+from kohort.protocol.messages.describe_acls import DescribeAclsRequest
+from kohort.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kohort.protocol.messages.describe_cluster import DescribeClusterRequest
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest
+from kohort.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest
 from kohort.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kohort.protocol.messages.elect_leaders import ElectLeadersRequest
+from kohort.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from kohort.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from kohort.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest
+from kohort.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from kohort.protocol.messages.update_features import UpdateFeaturesRequest
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from tests.broker.handlers.conftest import Ask, Deny
@@ -154,6 +163,15 @@ def requests(directory: str) -> list[Request]:
             ]
         ),
         DescribeClusterRequest(include_cluster_authorized_operations=True),
+        DescribeAclsRequest(resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1),
+        CreateAclsRequest(creations=[CreateAclsRequest.Creation(resource_type=2, resource_name="there")]),
+        DeleteAclsRequest(filters=[DeleteAclsRequest.Filter(resource_type_filter=1)]),
+        DescribeClientQuotasRequest(),
+        AlterClientQuotasRequest(entries=[AlterClientQuotasRequest.Entry()]),
+        CreateDelegationTokenRequest(),
+        RenewDelegationTokenRequest(),
+        ExpireDelegationTokenRequest(),
+        DescribeDelegationTokenRequest(),
     ]
 
 

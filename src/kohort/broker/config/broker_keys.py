@@ -38,6 +38,8 @@ _SERVER: Final = (
     Key("controller.listener.names", LIST, (),
         "Listeners of the controller; ignored, as a single node needs none."),
     Key("socket.request.max.bytes", INT, 104_857_600, "Size of the largest request, in bytes.", 1),
+    Key("queued.max.request.bytes", LONG, 268_435_456,
+        "Bytes of unanswered requests, beyond which no more are read; -1 for no limit.", -1),
     Key("connections.max.idle.ms", LONG, 600_000,
         "Time after which an idle connection is closed, in ms; below 0 never."),
     Key("max.connections", INT, _MAX_INT, "Connections open at once.", 0, change=Change.CLUSTER),

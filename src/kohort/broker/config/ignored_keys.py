@@ -118,7 +118,7 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             socket.receive.buffer.bytes socket.send.buffer.bytes transaction.state.log.load.buffer.size
         """,
         LONG: """
-            log.cleaner.dedupe.buffer.size log.initial.task.delay.ms queued.max.request.bytes
+            log.cleaner.dedupe.buffer.size log.initial.task.delay.ms
             server.max.startup.time.ms
         """,
     },

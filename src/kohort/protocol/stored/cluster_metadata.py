@@ -1,4 +1,4 @@
-"""Records of `__cluster_metadata`: topics, their partitions, configurations, features and producer ids.
+"""Records of `__cluster_metadata`: topics, partitions, configurations, features, producer ids, quotas and ACLs.
 
 Their values are framed in another way than those of coordinators: a frame version (1), the record's type and its
 version, each an unsigned varint, and then the fields. There are no keys. Source: KIP-631.
@@ -6,17 +6,18 @@ version, each an unsigned varint, and then the fields. There are no keys. Source
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 from uuid import UUID
 
 from kohort.protocol.errors import ProtocolError
 from kohort.protocol.message import Data
 from kohort.protocol.primitives import read_uvarint, uvarint
-from kohort.protocol.schema import array, int8, int16, int32, int64, string, uuid_
+from kohort.protocol.schema import Struct, array, boolean, float64, int8, int16, int32, int64, string, uuid_
 
 __all__ = [
-    "METADATA_TOPIC", "ConfigRecord", "FeatureLevelRecord", "MetadataRecord", "PartitionRecord", "ProducerIdsRecord",
-    "RemoveTopicRecord", "TopicRecord", "decode_metadata", "encode_metadata",
+    "METADATA_TOPIC", "AccessControlEntryRecord", "ClientQuotaRecord", "ConfigRecord", "FeatureLevelRecord",
+    "MetadataRecord", "PartitionRecord", "ProducerIdsRecord", "RemoveAccessControlEntryRecord", "RemoveTopicRecord",
+    "TopicRecord", "decode_metadata", "encode_metadata",
 ]  # fmt: skip
 
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -78,6 +79,21 @@ class FeatureLevelRecord(Data, key=12, versions="0", flexible=0):
     feature_level: int = int16("Its level; 0 = off.")
 
 
+class ClientQuotaRecord(Data, key=14, versions="0", flexible=0):
+    """A quota of a user, client id or address was set or removed."""
+
+    class Entity(Struct):
+        """One part of the entity's name."""
+
+        entity_type: str = string("user, client-id or ip.")
+        entity_name: str | None = string("Which one; null = the default of the type.", nullable=True)
+
+    entity: list[Entity] = array(Entity, "Parts that together name the entity.")
+    key: str = string("Name of the quota, such as producer_byte_rate.")
+    value: float = float64("The limit, in the quota's own unit.")
+    remove: bool = boolean("True = the quota is gone.")
+
+
 class ProducerIdsRecord(Data, key=15, versions="0", flexible=0):
     """A block of producer ids was given to a broker."""
 
@@ -86,14 +102,38 @@ class ProducerIdsRecord(Data, key=15, versions="0", flexible=0):
     next_producer_id: int = int64("The first id after the block.")
 
 
+class AccessControlEntryRecord(Data, key=18, versions="0", flexible=0):
+    """An access rule was added."""
+
+    id: UUID = uuid_("Id of the rule, by which it is removed.")
+    resource_type: int = int8("2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user.")
+    resource_name: str = string("Name or name prefix that the rule covers; * = every resource.")
+    pattern_type: int = int8("How the name is read: 3 = literally, 4 = as a prefix.")
+    principal: str = string("Who the rule is about, as in User:alice; User:* = everyone.")
+    host: str = string("Address the rule applies to; * = every host.")
+    operation: int = int8("2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, up to 15.")
+    permission_type: int = int8("What the rule does: 2 = deny, 3 = allow.")
+
+
+class RemoveAccessControlEntryRecord(Data, key=19, versions="0", flexible=0):
+    """An access rule was removed."""
+
+    id: UUID = uuid_("Id of the rule.")
+
+
 MetadataRecord = (
-    TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | FeatureLevelRecord | ProducerIdsRecord
+    TopicRecord
+    | PartitionRecord
+    | ConfigRecord
+    | RemoveTopicRecord
+    | FeatureLevelRecord
+    | ClientQuotaRecord
+    | ProducerIdsRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
 )
 
-_TYPES: Final[dict[int, type[MetadataRecord]]] = {
-    cls.__message__.key: cls
-    for cls in (TopicRecord, PartitionRecord, ConfigRecord, RemoveTopicRecord, FeatureLevelRecord, ProducerIdsRecord)
-}
+_TYPES: Final[dict[int, type[MetadataRecord]]] = {cls.__message__.key: cls for cls in get_args(MetadataRecord)}
 
 
 def encode_metadata(record: MetadataRecord) -> bytes:
