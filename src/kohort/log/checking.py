@@ -12,6 +12,7 @@ from typing import Final
 
 from kohort.log.aside import ASIDE
 from kohort.log.damage import Range, known_losses, unknown
+from kohort.log.data_directory import CLEANED_OFFSETS, LOG_STARTS
 from kohort.log.files import CLEANED, DELETED, EPOCHS, INDEX, LOG, SWAP, TIME_INDEX, file_name, offset_of
 from kohort.log.index import OffsetIndex, TimeIndex
 from kohort.log.leader_epochs import LeaderEpochs
@@ -83,6 +84,7 @@ def check_partition(
     *,
     compacted: bool = False,
     clean: bool = True,
+    contiguous: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Finding]:
     """Reads all files of a partition, and yields what is wrong.
@@ -90,6 +92,7 @@ def check_partition(
     Args:
         compacted: whether offsets may be missing between segments.
         clean: whether the last server stopped cleanly: a torn end is no loss otherwise.
+        contiguous: as in `Log.open`: the log may not end before its recovery point then, even if that is known.
         advance: called with the bytes of each segment that was read.
 
     Raises:
@@ -109,7 +112,11 @@ def check_partition(
         yield from _wrong_indexes(directory, found, sealed=base != bases[-1])
     yield from _asides(directory, names, scanned)
     yield from _gaps(directory, scanned, checkpoints, known, compacted)
-    yield from _wrong_checkpoints(partition, scanned[-1].end if scanned else 0, checkpoints, known)
+    end = scanned[-1].end if scanned else 0
+    if contiguous and end < checkpoints.recovery_point:
+        what = f"it says {checkpoints.recovery_point}, but the log ends at {end}"
+        yield Finding(partition, "wrong checkpoint", RECOVERY_POINTS, what, remedy="set to the end")
+    yield from _wrong_checkpoints(partition, end, checkpoints, known)
 
 
 def _scan(directory: Path, base: int, limit: int) -> _Scanned:
@@ -276,8 +283,8 @@ def _ends_torn(found: _Scanned) -> bool:
 def _wrong_checkpoints(partition: str, end: int, checkpoints: Checkpoints, known: list[Range]) -> Iterator[Finding]:
     end = max([end, *(loss.end for loss in known)])
     for file, offset in (
-        ("log-start-offset-checkpoint", checkpoints.log_start),
-        ("cleaner-offset-checkpoint", checkpoints.cleaned),
+        (LOG_STARTS, checkpoints.log_start),
+        (CLEANED_OFFSETS, checkpoints.cleaned),
     ):
         if offset > max(end, checkpoints.recovery_point):
             what = f"it says {offset}, but the log ends at {end}"
