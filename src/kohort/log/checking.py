@@ -12,7 +12,7 @@ from typing import Final
 
 from kohort.log.aside import ASIDE
 from kohort.log.damage import Range, known_losses, unknown
-from kohort.log.data_directory import CLEANED_OFFSETS, LOG_STARTS
+from kohort.log.data_directory import CLEANED_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from kohort.log.files import CLEANED, DELETED, EPOCHS, INDEX, LOG, SWAP, TIME_INDEX, file_name, offset_of
 from kohort.log.index import OffsetIndex, TimeIndex
 from kohort.log.leader_epochs import LeaderEpochs
