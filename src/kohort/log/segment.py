@@ -28,6 +28,11 @@ _BATCH_BOUNDS: Final = struct.Struct(">qi4xb6xi")
 """Header fields that lead to the next batch: base offset, length, magic, last offset delta."""
 
 _START: Final = struct.Struct(">qi")
+_INDEXED: Final = struct.Struct(">qi4xb6xi8xq")
+"""Those, and the latest timestamp."""
+
+_CHUNK: Final = 1 << 20
+
 _MAX_TIMESTAMP: Final = struct.Struct(">35xq")
 
 INDEX_INTERVAL: Final = 4096
@@ -381,12 +386,50 @@ class Segment(SegmentFiles):
         self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
         self.index.clear()
         self.time_index.clear()
-        for run in stretches(self.fd, 0, self.size, base_offset=self.base_offset, least=self.base_offset):
+        position = self._index_headers()
+        # From a damage on, checksums say what is a batch.
+        for run in stretches(self.fd, position, self.size, base_offset=self.base_offset, least=self.base_offset):
             for header, _, at in scan(self.fd, run.position, run.position + run.size, check=False):
                 self.index_batch(at, header.size, header.last_offset, header.max_timestamp, INDEX_INTERVAL)
         if self.max_timestamp >= 0:
             self.time_index.append(self._max_timestamp, self._max_offset - self.base_offset)
         self.unflushed = True
+
+    def _index_headers(self) -> int:
+        """Indexes the batches up to the first damage, by their headers alone; returns the position after them.
+
+        A segment may have millions of batches, and readers wait meanwhile.
+        """
+        position, end, fd, expected = 0, self.size, self.fd, self.base_offset
+        latest, since = NO_TIMESTAMP, 0
+        while position < end:
+            window = read_exactly(fd, min(_CHUNK, end - position), position)
+            at, final = 0, len(window) - _INDEXED.size
+            while at <= final:
+                base, length, magic, delta, timestamp = _INDEXED.unpack_from(window, at)
+                size = length + _PREFIX
+                if (
+                    magic != MAGIC
+                    or length < _LEAST_LENGTH
+                    or base < expected
+                    or delta < 0
+                    or position + at + size > end
+                ):
+                    return position + at
+                expected = base + delta + 1
+                if timestamp > latest:
+                    latest = timestamp
+                    self._max_timestamp, self._max_offset = timestamp, expected - 1
+                if since > INDEX_INTERVAL:
+                    self.index_batch(position + at, 0, expected - 1, timestamp, -1)
+                    since = 0
+                since += size
+                at += size
+                self._since_index = since
+            if not at:
+                break
+            position += at
+        return position
 
     def read(self, offset: int, max_bytes: int, up_to: int | None, min_one: bool) -> bytes | None:
         """Reads batches from the one with `offset` on; None if the segment has none.
