@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from kohort.broker import fetch_sessions
 from kohort.broker.fetch_sessions import FetchSession, FetchSessions
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest
@@ -98,3 +99,36 @@ def test_only_a_session_that_idles_makes_room() -> None:
     assert cache.update(request((0, 0), 0), 50).id == 0
     assert cache.update(request((0, 0), 0), 100).id == 2
     assert len(cache) == 1
+
+
+def full(count: int, first: int = 0) -> FetchRequest:
+    partitions = [FetchRequest.Topic.Partition(partition=first + number) for number in range(count)]
+    return FetchRequest(session_epoch=0, topics=[FetchRequest.Topic(topic="t", partitions=partitions)])
+
+
+def test_sessions_left_behind_go_when_there_are_too_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 10)
+    cache = sessions(slots=5)
+    first, second = (cache.update(full(4), now=number) for number in range(2))
+    more = FetchRequest(session_id=first.id, session_epoch=1, topics=full(2, first=4).topics)
+    assert cache.update(more, now=2) is first
+    third = cache.update(full(3), now=3)
+    assert (len(cache), cache.partitions()) == (2, 9)
+    for session, known in ((first, True), (second, False), (third, True)):
+        asked = FetchRequest(session_id=session.id, session_epoch=session.epoch)
+        if known:
+            assert cache.update(asked, now=4) is session
+        else:
+            with pytest.raises(KafkaError, match="FETCH_SESSION_ID_NOT_FOUND"):
+                cache.update(asked, now=4)
+
+
+def test_a_session_that_is_too_large_by_itself_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 10)
+    cache = sessions(slots=5)
+    large = cache.update(full(11), now=1)
+    assert len(large.partitions) == 11
+    assert (large.id, len(cache), cache.partitions()) == (0, 0, 0)
+    small = cache.update(full(9), now=1)
+    cache.update(FetchRequest(session_id=small.id, session_epoch=1, topics=full(3, first=9).topics), now=2)
+    assert (len(cache), cache.partitions()) == (0, 0)

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from kohort.broker import server as server_module
 from kohort.broker.server import Server
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
@@ -20,6 +21,7 @@ from kohort.protocol.records.rows import encode_records
 from tests.broker.conftest import Run
 from tests.broker.raw import RawClient, frame
 from tests.produce_requests import produce_request
+from tests.waiting import until
 
 VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -73,6 +75,43 @@ def test_requests_behind_a_long_poll_wait_for_it(with_server: Run) -> None:
         await other.close()
 
     with_server(test)
+
+
+def test_answers_that_nobody_reads_are_bounded(
+    with_server: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those who have not read theirs for longest lose their connection; others are served."""
+    monkeypatch.setattr(server_module, "UNREAD_BYTES", 40_000_000)
+
+    async def test(server: Server) -> None:
+        server.broker.topics.create("t", 1)
+        log = server.broker.topics.partition("t", 0).log  # type: ignore[union-attr]
+        for _ in range(20):
+            log.append(encode_records([(None, bytes(1_000_000))], 1_000), now=1_000)
+        ask = fetch("t")
+        ask.max_bytes = ask.topics[0].partitions[0].partition_max_bytes = 20_000_000
+        clients = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1000)
+            writer.transport.pause_reading()
+            writer.write(frame(ask, 12))
+            clients.append(RawClient(reader, writer))
+            await until(lambda: len(server._unread) >= min(len(clients), 2))
+        await until(lambda: len(server._connections) == 2)
+        assert server._unread.total <= 40_000_000
+        other = await RawClient.connect(server.port)
+        await other.call(HEARTBEAT, 4)
+        for client in clients[2:]:
+            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            size = struct.unpack(">i", await client.reader.readexactly(4))[0]
+            assert size > 19_000_000
+            await client.reader.readexactly(size)
+        await until(lambda: not len(server._unread))
+        for client in (*clients, other):
+            await client.close()
+
+    with_server(test)
+    assert caplog.text.count("doesn't read its answers") == 2
 
 
 def test_a_request_in_single_bytes(with_server: Run) -> None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kohort.broker.access_rules import configured_rules
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
+from kohort.broker.bound import Bound
 from kohort.broker.client_quotas import ClientQuotas
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.components import BrokerComponents
@@ -47,6 +49,10 @@ EXPANSIONS_AT_ONCE: Final = 1
 """Batches that expand to much, and are decompressed and checked at a time: each may take 256 MB."""
 
 
+WAITING_PARTITIONS: Final = 500_000
+"""Partitions of fetches that wait, some 200 MB."""
+
+
 def now_ms() -> int:
     return time.time_ns() // 1_000_000  # since 1970
 
@@ -72,7 +78,7 @@ class Broker(BrokerComponents):
 
         Args:
             durable: whether appends are synced to the disk before they are acknowledged.
-            authorizer: decides which operations are allowed; None allows all.
+            authorizer: decides which operations are allowed; None: the configured one, and without one all are.
 
         Raises:
             OSError: the directory can't be used, or another server uses it.
@@ -87,6 +93,9 @@ class Broker(BrokerComponents):
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
         features = Features(metadata_log.append)
         client_quotas = ClientQuotas(metadata_log.append)
+        access_rules = None if authorizer else configured_rules(settings, metadata_log.append, uuid.uuid4)
+        if access_rules is not None:
+            authorizer = access_rules.authorizer
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
         fetches = Purgatory("fetch", wheel)
@@ -145,6 +154,7 @@ class Broker(BrokerComponents):
             rack=settings.text("broker.rack") or None,
             cluster_id=log_manager.cluster_id,
             authorizer=authorizer,
+            access_rules=access_rules,
             fetch_max_bytes=settings.int("fetch.max.bytes"),
             dynamic_config=config,
             features=features,
@@ -153,6 +163,7 @@ class Broker(BrokerComponents):
             topics=topics,
             flusher=flusher,
             fetches=fetches,
+            waiting_partitions=Bound(WAITING_PARTITIONS),
             expansions=Line(EXPANSIONS_AT_ONCE),
             fetch_sessions=fetch_sessions,
             client_quotas=client_quotas,
@@ -196,6 +207,8 @@ class Broker(BrokerComponents):
             self.topics.replay(record)
             self.features.replay(record)
             self.client_quotas.replay(record)
+            if self.access_rules is not None:
+                self.access_rules.replay(record)
         self.dynamic_config.update()
         self.topics.open_all()
         self.log_manager.set_aside_strays(self.topics)

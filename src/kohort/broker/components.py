@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kohort.broker.access_rules import AccessRules
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
+from kohort.broker.bound import Bound
 from kohort.broker.client_quotas import ClientQuotas
 from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.config import Settings
@@ -23,7 +25,7 @@ from kohort.broker.topics import Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
 from kohort.broker.turns import Line
-from kohort.coordinator.purgatory import Purgatory
+from kohort.coordinator.purgatory import DelayedOperation, Purgatory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +35,9 @@ class BrokerComponents:
     Attributes:
         rack: None if it has none.
         authorizer: decides which operations are allowed; None allows all.
+        access_rules: what the authorizer decides by; None if there are no rules, or it has its own.
         fetches: the fetches that wait for data, by log.
+        waiting_partitions: the partitions of fetches that wait, which are kept in memory.
         expansions: where batches wait that expand to much.
         shares: the share partitions, with sessions and fetches of share groups.
     """
@@ -42,6 +46,7 @@ class BrokerComponents:
     rack: str | None
     cluster_id: str
     authorizer: Authorizer | None
+    access_rules: AccessRules | None
     fetch_max_bytes: int
     dynamic_config: DynamicConfig
     features: Features
@@ -50,6 +55,7 @@ class BrokerComponents:
     topics: Topics
     flusher: LogFlusher
     fetches: Purgatory
+    waiting_partitions: Bound[DelayedOperation]
     expansions: Line
     fetch_sessions: FetchSessions
     client_quotas: ClientQuotas

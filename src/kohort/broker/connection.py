@@ -16,6 +16,7 @@ from typing import Final, Protocol, cast
 from kohort.broker.config.listeners import Endpoint
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.reply import BadRequestError
+from kohort.broker.request_memory import FREE_OF_CHARGE, RequestMemory
 from kohort.broker.session import Session
 from kohort.broker.turns import TURN_SECONDS, clock
 from kohort.protocol.primitives import Buffer
@@ -37,18 +38,24 @@ class Listener(Protocol):
     Attributes:
         advertised: host and port that clients connect to.
         now: ms since 1970.
+        memory: counts the bytes of unanswered requests.
     """
 
     dispatcher: Dispatcher
     max_frame: int
     advertised: Endpoint
     now: Callable[[], int]
+    memory: RequestMemory
 
     def connected(self, connection: Connection) -> str | None:
         """Registers a connection; returns the reason if it is refused."""
         ...
 
     def disconnected(self, connection: Connection) -> None: ...
+
+    def unread(self, connection: Connection, size: int) -> None:
+        """Called with the bytes of answers that the client hasn't read, if they are many; 0 when they are few again."""
+        ...
 
 
 class Connection(asyncio.Protocol):
@@ -67,7 +74,11 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
         self._chunks: list[bytes] = []  # of an incomplete frame that begins in _buffer
+        self._chunks_size = 0
         self._missing = 0  # bytes until that frame is complete
+        self._current_size = 0  # of the request that waits for its response
+        self._counted = False
+        self._has_memory = True  # to read more
         self._out: list[Buffer] = []
         self._out_size = 0
         self._in_turn = False
@@ -108,23 +119,29 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._buffer = b""
         self._chunks.clear()
+        self._chunks_size = self._current_size = 0
+        self._count()
         self._listener.disconnected(self)
 
     def data_received(self, data: bytes) -> None:
         self.last_active = time.monotonic()
         if self._missing > len(data):
             self._chunks.append(data)
+            self._chunks_size += len(data)
             self._missing -= len(data)
+            self._count()
             return
         if self._chunks:
             self._chunks.append(data)
             self._buffer = b"".join((self._buffer, *self._chunks))
             self._chunks.clear()
+            self._chunks_size = 0
         else:
             self._buffer = self._buffer + data if self._buffer else data
         self._missing = 0
         if self.busy or self._blocked or self._scheduled:
             # Enough to go on at once after the response; the rest stays with the client.
+            self._count()
             self._pause()
         else:
             self._take_turn()
@@ -133,10 +150,12 @@ class Connection(asyncio.Protocol):
         """Called when the client doesn't read: reads no more requests."""
         self._blocked = True
         self._pause()
+        self._tell_unread()
 
     def resume_writing(self) -> None:
         self.last_active = time.monotonic()
         self._blocked = False
+        self._listener.unread(self, 0)
         if not self.busy:
             self._schedule()
 
@@ -172,8 +191,10 @@ class Connection(asyncio.Protocol):
                 frame, start = (buffer, 4) if pos == 0 and after == end else (buffer[pos + 4 : after], 0)
                 pos = after
                 self.busy = True
+                self._current_size = size
                 if self._dispatch(frame, start, self.session, now, self._send, self._answered):
                     self.busy = False
+                    self._current_size = 0
         except BadRequestError as error:
             self._fail(error)
         except Exception as error:
@@ -183,11 +204,33 @@ class Connection(asyncio.Protocol):
             self._in_turn = False
         self._buffer = buffer[pos:] if pos else buffer
         self._flush()
-        if self.busy or self._blocked or self._scheduled:
+        self._count()
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self.busy or self._blocked or self._scheduled or not self._has_memory:
             return
         if not self._reading and self._transport is not None:
             self._reading = True
             self._transport.resume_reading()
+
+    def go_on_reading(self) -> None:
+        """Reads again, after there was no memory for it."""
+        self._has_memory = True
+        self._read_on()
+
+    def _count(self) -> None:
+        """Counts the bytes of unanswered requests, if they are many; reads no more if there is no memory for more."""
+        size = len(self._buffer) + self._chunks_size + self._current_size
+        if size > FREE_OF_CHARGE or self._counted:
+            self._counted = size > FREE_OF_CHARGE
+            self._has_memory = self._listener.memory.hold(self, size)
+            if not self._has_memory:
+                self._pause()
+
+    def _tell_unread(self) -> None:
+        if self._transport is not None:
+            self._listener.unread(self, self._transport.get_write_buffer_size())
 
     def _another_turn(self, until: float) -> bool:
         if self._transport is not None:
@@ -197,11 +240,13 @@ class Connection(asyncio.Protocol):
     def _answered(self, error: BadRequestError | None) -> None:
         """Goes on after a request that had to wait is answered, or can't be."""
         self.busy = False
+        self._current_size = 0
         if error is not None:
             self._fail(error)
         if self._in_turn:  # called from the handler of this request, or of another in this turn
             return
         self._flush()
+        self._count()
         if self._buffer or not self._reading:
             self._schedule()
         if self._finishing:
@@ -235,6 +280,8 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"".join(out))
         else:
             self._transport.writelines(out)
+        if self._blocked:
+            self._tell_unread()
 
     def _pause(self) -> None:
         if self._reading and self._transport is not None:

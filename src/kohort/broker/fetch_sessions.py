@@ -1,4 +1,7 @@
-"""Fetch sessions (KIP-227): the broker keeps a client's partitions, so requests and responses carry only changes."""
+"""Fetch sessions (KIP-227): the broker keeps a client's partitions, so requests and responses carry only changes.
+
+Sessions that are left behind go when there are too many of them, or of their partitions: first those unused for longest.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from kohort.broker.bound import Bound
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest
 
@@ -15,6 +19,9 @@ NO_SESSION: Final = 0
 FULL: Final = 0
 FINAL: Final = -1
 _MAX_EPOCH: Final = 2**31 - 1
+
+MAX_PARTITIONS: Final = 500_000
+"""Partitions in all sessions, some 100 MB."""
 
 Key = tuple[str, UUID, int]
 """Topic name, topic id (one is empty, by API version), and partition."""
@@ -82,13 +89,14 @@ class FetchSessions:
         self._new_id = new_id
         self._idle_ms = idle_ms
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._partitions: Bound[int] = Bound(MAX_PARTITIONS)  # of each session
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def partitions(self) -> int:
         """The number of partitions in all sessions."""
-        return sum(len(session.partitions) for session in self._sessions.values())
+        return self._partitions.total
 
     def update(self, request: FetchRequest, now: int, *, by_id: bool = False) -> FetchSession:
         """Returns the session of a request, updated by it; a new one for a full fetch.
@@ -103,7 +111,7 @@ class FetchSessions:
         """
         if request.session_epoch in (FULL, FINAL):
             if request.session_id != NO_SESSION:
-                self._sessions.pop(request.session_id, None)
+                self._drop(request.session_id)
             session = FetchSession(last_used=now, by_id=by_id)
             _apply(session, request)
             if request.session_epoch == FULL and session.partitions:
@@ -121,6 +129,7 @@ class FetchSessions:
         found.incremental = True
         self._sessions.move_to_end(found.id)
         _apply(found, request)
+        self._count(found)
         return found
 
     def _add(self, session: FetchSession, now: int) -> None:
@@ -128,11 +137,23 @@ class FetchSessions:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now - oldest.last_used < self._idle_ms:
                 return  # all are in use: this client sends full fetch requests
-            del self._sessions[oldest.id]
+            self._drop(oldest.id)
         while session.id == NO_SESSION or session.id in self._sessions:
             session.id = self._new_id()
         session.epoch = 1
         self._sessions[session.id] = session
+        self._count(session)
+
+    def _drop(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+        self._partitions.remove(session_id)
+
+    def _count(self, session: FetchSession) -> None:
+        for left_behind in self._partitions.put(session.id, len(session.partitions)):
+            self._sessions.pop(left_behind, None)
+        if self._partitions.total > MAX_PARTITIONS:  # it is too large by itself: its client sends full requests
+            self._drop(session.id)
+            session.id = NO_SESSION
 
 
 def _apply(session: FetchSession, request: FetchRequest) -> None:

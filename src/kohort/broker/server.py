@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kohort.broker.authorizer import Authorizer
+from kohort.broker.bound import Bound
 from kohort.broker.broker import Broker, now_ms
 from kohort.broker.config import Settings
 from kohort.broker.config.listeners import Endpoint
@@ -16,11 +17,15 @@ from kohort.broker.connection import Connection
 from kohort.broker.descriptors import refusal
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.metrics import MetricsEndpoint
+from kohort.broker.request_memory import RequestMemory
 
 log = logging.getLogger("kohort.broker.server")
 
 BACKLOG: Final = 1024
 """Connections that the kernel queues until they are accepted."""
+
+UNREAD_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of answers that clients may leave unread, in all."""
 
 DRAIN_SECONDS: Final = 10
 """How long a stopping server waits for current requests; not for long polls."""
@@ -63,6 +68,8 @@ class Server:
         self._advertises = advertised is not None
         self.advertised = Endpoint(*(advertised or (_advertised_host(host), port)))
         self._metrics = None if metrics is None else MetricsEndpoint(self.broker.metric_sources, *metrics)
+        self.memory = RequestMemory(settings.int("queued.max.request.bytes"))
+        self._unread: Bound[Connection] = Bound(UNREAD_BYTES)
         self._connections: dict[Connection, None] = {}
         self._per_ip: dict[str, int] = {}
         self._listening: asyncio.Server | None = None
@@ -136,6 +143,7 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         self.dispatcher.turns.close()
+        self.memory.close()
         await self.broker.stop()
         if self._metrics is not None:
             await self._metrics.stop()
@@ -161,7 +169,20 @@ class Server:
             return f"max.connections.per.ip is {limit('max.connections.per.ip')}"
         return None
 
+    def unread(self, connection: Connection, size: int) -> None:
+        """Closes those whose answers have been left unread for longest, when all that are unread are too many."""
+        if not size:
+            self._unread.remove(connection)
+            return
+        for slow in self._unread.resize(connection, size):
+            log.warning(
+                "connection closed peer=%s reason=it doesn't read its answers, and all that are unread exceed %d bytes",
+                slow.peer, UNREAD_BYTES,
+            )  # fmt: skip
+            slow.abort()
+
     def disconnected(self, connection: Connection) -> None:
+        self._unread.remove(connection)
         if self._connections.pop(connection, self) is self:
             return
         left = self._per_ip[connection.session.host] - 1

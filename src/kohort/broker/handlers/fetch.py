@@ -46,6 +46,8 @@ def handle(request: FetchRequest, context: Context) -> Slices[FetchResponse | Re
         return (yield from fetch.response())
     waiting = _DelayedFetch(context.now + request.max_wait_ms, fetch)
     context.session.on_close = waiting.force_complete
+    for oldest in broker.waiting_partitions.put(waiting, len(waiting.logs)):
+        oldest.force_complete()  # its client asks again
     broker.fetches.try_complete_else_watch(waiting, waiting.logs)
     return waiting.reply
 
@@ -252,7 +254,9 @@ class _DelayedFetch(DelayedOperation):
         return self._missing <= 0 and self.force_complete()
 
     def on_complete(self) -> None:
-        self._fetch.context.session.on_close = None
+        context = self._fetch.context
+        context.session.on_close = None
+        context.broker.waiting_partitions.remove(self)
         self.reply(self._fetch.read_again())
 
 
