@@ -13,6 +13,9 @@ from kohort.protocol.errors import shown
 
 audit: Final = logging.getLogger("kohort.authorizer")
 
+_LONGEST: Final = 300
+"""Characters of a name in the log; topics have 249 at most."""
+
 OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 """The authorized operations in a response if the request didn't ask for them, or the client may not describe the
 resource."""
@@ -61,11 +64,11 @@ class Context:
                 logging.DEBUG if allowed else logging.INFO,
                 "%s principal=%s host=%s operation=%s resource=%s:%s api=%s",
                 "allowed" if allowed else "denied",
-                shown(session.principal),
+                shown(session.principal, _LONGEST),
                 session.host,
                 operation.name,
                 kind.name,
-                shown(name),
+                shown(name, _LONGEST),
                 self.api,
             )
         return allowed
