@@ -121,6 +121,33 @@ def test_after_a_crash_all_is_there_or_set_aside_or_named(
     log.close()
 
 
+@settings(max_examples=100)
+@given(data=st.data())
+def test_after_a_clean_shutdown_all_but_the_damaged_batch_is_there(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """What a coordinator reads; the offsets of what it doesn't get are named."""
+    path = tmp_path_factory.mktemp("log")
+    end, sizes = written(path)
+    file = data.draw(st.sampled_from(segments(path)))
+    at = data.draw(st.integers(8, file.stat().st_size - 1))
+    flip(file, at, 1 << data.draw(st.integers(0, 7)))
+    position, hit = 0, -1
+    for first in sorted(first for first in sizes if first >= int(file.stem)):
+        if position <= at:
+            hit = first
+        position += sizes[first]
+    place = at - sum(size for first, size in sizes.items() if int(file.stem) <= first < hit)
+    log, found = opened(path, recovery_point=end)
+    there = {batch.header.base_offset for batch in log.valid_batches()} | set_aside(path)
+    if place in range(8) or place in range(12, 16):  # base offset and leader epoch aren't under the checksum
+        assert set(sizes) - there <= {hit}
+    else:
+        assert there == set(sizes) - {hit}
+        assert lost(found) == set(range(hit, hit + PER_BATCH))
+    log.close()
+
+
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("which", [0, 2, -1])
 def test_a_missing_segment(tmp_path: Path, clean: bool, which: int) -> None:
@@ -213,6 +240,18 @@ def test_a_reader_that_meets_a_damage(tmp_path: Path, caplog: pytest.LogCaptureF
         log.offset_for_timestamp(NOW + first // PER_BATCH)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     log.close()
+
+
+def test_a_damaged_compaction_that_a_crash_left_is_given_up(tmp_path: Path) -> None:
+    """What it was made from is still there."""
+    end, sizes = written(tmp_path, clean=False)
+    file = segments(tmp_path)[0]
+    for suffix in (".index", ".timeindex", ".log"):
+        shutil.copy(file.with_suffix(suffix), tmp_path / "topic-0" / f"{file.stem}{suffix}.swap")
+    flip(tmp_path / "topic-0" / f"{file.name}.swap", 70)
+    log, found = opened(tmp_path, clean=False, recovery_point=end)
+    assert (readable(log), found) == (set(sizes), [])
+    assert not list((tmp_path / "topic-0").glob("*.swap"))
 
 
 def test_setting_aside_twice_is_as_once(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Fetch sessions (KIP-227): the broker keeps a client's partitions, so requests and responses carry only changes.
 
-Sessions that are left behind go when there are too many of them, or of their partitions: first those unused for longest.
+Sessions that are left behind go when there are too many of them, or of their partitions: the least used first.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -59,7 +60,7 @@ def set_aside(directory: Path, segments: Sequence[Segment], position: int, offse
         start = 0 if number else position
         size += segment.size - start
         for found in stretches(segment.fd, start, segment.size, base_offset=segment.base_offset, least=offset):
-            name = _copy(directory, segment.fd, found)
+            name = _set_aside(segment, found)
             aside.append(Aside(name, found.offsets, found.batches))
             size -= found.size
             if found.offsets.first > offset:
@@ -72,15 +73,22 @@ def set_aside(directory: Path, segments: Sequence[Segment], position: int, offse
     return Rest(tuple(aside), tuple(lost), size, offset)
 
 
-def _copy(directory: Path, fd: int, found: Stretch) -> str:
-    """Sets a stretch aside; returns the name of the file."""
+def _set_aside(segment: Segment, found: Stretch) -> str:
+    """Sets a stretch aside; returns the file's name. A whole segment isn't copied, if the file system has links."""
+    directory = segment.directory
     name = base = file_name(found.offsets.first, LOG + ASIDE)
     number = 0
     # A crash may have come between this and what follows: then the same is there already.
     while (directory / name).exists() and (directory / name).stat().st_size != found.size:
         number += 1
         name = f"{base}.{number}"
-    copy_out(directory, fd, found, name)
+    if (directory / name).exists():
+        return name
+    if found.size == segment.size:
+        with suppress(OSError):
+            (directory / name).hardlink_to(segment.path(LOG))
+            return name
+    copy_out(directory, segment.fd, found, name)
     return name
 
 

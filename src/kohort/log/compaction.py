@@ -139,7 +139,7 @@ class CompactionPlan:
             yield group
 
     def _clean(self, group: list[_Source], cleaner: Cleaner) -> None:
-        segment = Segment.create(self.directory, group[0].base_offset, self.now, CLEANED)
+        segment = Segment.new(self.directory, group[0].base_offset, self.now, CLEANED)
         self.made.append((group, segment))
         cleaner.aborted_index = segment.aborted
         for source in group:

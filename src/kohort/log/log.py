@@ -237,7 +237,7 @@ class Log(LocalLog):
 
     def _roll(self, now: int) -> Segment:
         self._segments.active.seal()
-        segment = Segment.create(self.directory, self.log_end_offset, now)
+        segment = Segment.new(self.directory, self.log_end_offset, now)
         with self._lock:
             self._unsynced_names = self._sealed_unflushed = True
             self._segments.add(segment)

@@ -38,6 +38,7 @@ from kohort.log.leader_epochs import LeaderEpochs
 from kohort.log.losses import Losses, valid_in
 from kohort.log.producer_snapshot import load_snapshot
 from kohort.log.producer_state import ProducerStates
+from kohort.log.salvage import Gap, batches_and_gaps
 from kohort.log.scan import ScannedBatch, scan
 from kohort.log.segment import DamagedSegmentError, Segment
 from kohort.log.transaction_index import AbortedTransaction
@@ -134,7 +135,7 @@ def load(
     if end > log_end and not contiguous:
         segments[-1].seal()
         segments[-1].release()
-        segments.append(Segment.create(directory, end, now))
+        segments.append(Segment.new(directory, end, now))
         log_end = end
     if log_end < log_start_offset:
         _log.warning("%s: ends at %d, before its log start offset %d: emptied", directory, log_end, log_start_offset)
@@ -162,9 +163,7 @@ def ended_transaction(
 
 def new_log(directory: Path, offset: int, now: int) -> Loaded:
     """Creates an empty log that starts at `offset`, in an empty directory."""
-    return Loaded(
-        [Segment.create(directory, offset, now)], ProducerStates(), LeaderEpochs(directory), offset, offset, -1
-    )
+    return Loaded([Segment.new(directory, offset, now)], ProducerStates(), LeaderEpochs(directory), offset, offset, -1)
 
 
 def _emptied(directory: Path, snapshots: list[int], offset: int, now: int) -> Loaded:
@@ -337,6 +336,7 @@ def finish_swaps(directory: Path) -> set[str]:
     for name in swaps:
         if name.endswith(LOG + SWAP):
             _remove_replaced(directory, name)
+    swaps = [name for name in swaps if (directory / name).exists()]
     for name in sorted(swaps, key=lambda name: name.endswith(LOG + SWAP)):
         (directory / name).replace(directory / name.removesuffix(SWAP))
     fsync_directory(directory)
@@ -344,14 +344,23 @@ def finish_swaps(directory: Path) -> set[str]:
 
 
 def _remove_replaced(directory: Path, swap: str) -> None:
-    """Deletes the segments that a compacted one replaces: those whose base offset is in it."""
+    """Deletes the segments that a compacted one replaces: those whose base offset is in it.
+
+    They are deleted from the first on. If the compacted one is damaged, and the first is there, it is given up instead.
+    """
     base = offset_of(swap)
     assert base is not None
     fd = os.open(directory / swap, os.O_RDONLY)
     end = base
     try:
-        for header, _, _ in scan(fd, 0, os.fstat(fd).st_size, check=False):
-            end = header.next_offset
+        for found in batches_and_gaps(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base):
+            if not isinstance(found, Gap):
+                end = found.header.next_offset
+            elif (directory / file_name(base, LOG)).exists():
+                for suffix in SEGMENT_SUFFIXES:
+                    (directory / (file_name(base, suffix) + SWAP)).unlink(missing_ok=True)
+                _log.warning("%s: damaged at byte %d, and given up: the log isn't compacted", swap, found.position)
+                return
     finally:
         os.close(fd)
     for name in _names(directory):

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kohort.log.damage import Damage, DamageKind, Range, Report, tell
-from kohort.log.descriptors import STARVED, descriptors, open_file
-from kohort.log.files import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name, read_exactly
+from kohort.log.files import INDEX, LOG, TIME_INDEX, read_exactly
 from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from kohort.log.salvage import Gap, batches_and_gaps, stretches
 from kohort.log.scan import ScannedBatch, claimed_end, scan
-from kohort.log.transaction_index import TransactionIndex
+from kohort.log.segment_files import SegmentFiles
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import HEADER_SIZE, MAGIC, MAX_OFFSET
 
@@ -61,118 +60,53 @@ class DamagedSegmentError(CorruptRecordError):
         self.expected = expected
 
 
-class Segment:
+class Segment(SegmentFiles):
     """Batches from `base_offset` on.
 
-    Files are opened on use: a segment that isn't read has no descriptor. The active segment keeps its log open, and its
-    indexes once they have an entry, unless descriptors are short. An entry of an index is believed only if the log
-    agrees: else `report` is told, and the indexes are made anew.
+    A segment that isn't read has no descriptor. The active segment keeps its log open, and its indexes once they have
+    an entry, unless descriptors are short. An entry of an index is believed only if the log agrees: else `report` is
+    told, and the indexes are made anew.
 
     Attributes:
-        directory, base_offset: its directory, and its files' name; `suffix` follows the names.
-        size: bytes of batches.
         created: when this process started to write it (ms since 1970).
-        unflushed: whether it has data that isn't flushed.
+        first_timestamp: of its first batch, if it is known: else -1.
+        report: hears of wrong indexes and damages.
     """
 
     __slots__ = (
-        "_aborted",
-        "_fd",
         "_gaps",
-        "_index",
         "_max_offset",
         "_max_timestamp",
         "_since_index",
-        "_time_index",
-        "base_offset",
         "created",
-        "directory",
         "first_timestamp",
         "report",
-        "size",
-        "suffix",
-        "unflushed",
     )  # fmt: skip
 
     def __init__(self, directory: Path, base_offset: int, size: int, now: int, suffix: str = "") -> None:
-        self.directory = directory
-        self.base_offset = base_offset
-        self.size = size
+        super().__init__(directory, base_offset, size, suffix)
         self.created = now
-        self.suffix = suffix
-        self.unflushed = False
         self.first_timestamp = NO_TIMESTAMP
         self.report: Report = tell
         self._gaps: dict[int, Gap] = {}
-        self._fd = -1
-        self._index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self._aborted: TransactionIndex | None = None
         self._max_timestamp = _UNKNOWN if size else NO_TIMESTAMP
         self._max_offset = base_offset
         self._since_index = 0
 
     @classmethod
-    def create(cls, directory: Path, base_offset: int, now: int, suffix: str = "") -> Segment:
-        """Creates an empty segment; an existing file is truncated."""
-        segment = cls(directory, base_offset, 0, now, suffix)
-        segment._fd = open_file(segment.path(LOG), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        descriptors.opened(segment)
-        segment._index = OffsetIndex(segment.path(INDEX), load=False, owner=segment)
-        segment._time_index = TimeIndex(segment.path(TIME_INDEX), load=False, owner=segment)
-        segment._aborted = TransactionIndex(segment.path(TXN_INDEX), load=False)
-        return segment
-
-    def path(self, suffix: str) -> Path:
-        return self.directory / (file_name(self.base_offset, suffix) + self.suffix)
-
-    @property
-    def fd(self) -> int:
-        """The log's descriptor; opens the file."""
-        if self._fd < 0:
-            self._fd = open_file(self.path(LOG), os.O_RDWR)
-            descriptors.opened(self)
-        return self._fd
-
-    def duplicate(self) -> int:
-        """Returns a descriptor of its own for the log; may be called in any thread.
-
-        Raises:
-            OSError: there is none.
-        """
-        with descriptors.lock:
-            if self._fd >= 0:
-                try:
-                    return os.dup(self._fd)
-                except OSError as error:
-                    if error.errno not in STARVED:
-                        raise
-        return open_file(self.path(LOG), os.O_RDWR)
-
-    @property
-    def is_open(self) -> bool:
-        return self._fd >= 0
-
-    @property
-    def index(self) -> OffsetIndex:
-        if self._index is None:
-            self._index = OffsetIndex(self.path(INDEX), load=True, owner=self)
-        return self._index
+    def new(cls, directory: Path, base_offset: int, now: int, suffix: str = "") -> Segment:
+        """Creates an empty segment; an existing log is truncated."""
+        return cls(directory, base_offset, 0, now, suffix).create()
 
     @property
     def time_index(self) -> TimeIndex:
-        if self._time_index is None:
-            self._time_index = TimeIndex(self.path(TIME_INDEX), load=True, owner=self)
-            if not self._time_index.ascending:
+        times = self._time_index
+        if times is None:
+            times = super().time_index
+            if not times.ascending:
                 self.reindex(f"{self.path(TIME_INDEX).name} says that times don't ascend")
-        return self._time_index
-
-    @property
-    def aborted(self) -> TransactionIndex:
-        """The aborted transactions whose markers are in the segment."""
-        if self._aborted is None:
-            self._aborted = TransactionIndex(self.path(TXN_INDEX), load=True)
-        return self._aborted
+            _ = self.max_timestamp  # retention reads it, also when the files are closed
+        return times
 
     @property
     def max_timestamp(self) -> int:
@@ -251,19 +185,6 @@ class Segment:
         if self.max_timestamp >= 0:
             self.time_index.append(self._max_timestamp, self._max_offset - self.base_offset)
         self.time_index.open()
-
-    def sync(self) -> None:
-        """Syncs all files to the disk, with descriptors of its own, so that it may run in any thread."""
-        for suffix in SEGMENT_SUFFIXES:
-            try:
-                fd = open_file(self.path(suffix), os.O_RDONLY)
-            except FileNotFoundError:
-                continue  # never written, or deleted since
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-        self.unflushed = False
 
     # Reading
 
@@ -447,9 +368,9 @@ class Segment:
 
     def make_indexes(self) -> None:
         """Makes offset index and time index anew from the log's valid batches; raises as `reindex`."""
+        self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
         self.index.truncate(0)
         self.time_index.truncate(0)
-        self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
         for run in stretches(self.fd, 0, self.size, base_offset=self.base_offset, least=self.base_offset):
             for header, _, at in scan(self.fd, run.position, run.position + run.size, check=False):
                 self.index_batch(at, header.size, header.last_offset, header.max_timestamp, INDEX_INTERVAL)
@@ -498,11 +419,11 @@ class Segment:
 
     def reset_indexes(self) -> None:
         """Empties the indexes; `index_batch` fills them again."""
+        self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
         if self.size or self.path(INDEX).exists():
             self.index.truncate(0)
             self.time_index.truncate(0)
         self.aborted.reset()
-        self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
         self.unflushed = True
 
     def truncate(self, position: int) -> None:
@@ -510,34 +431,3 @@ class Segment:
         os.ftruncate(self.fd, position)
         self.size = position
         self._gaps.clear()
-
-    def release(self) -> None:
-        """Closes the files and drops the indexes; they are opened and read again on use."""
-        if self._time_index is not None:
-            _ = self.max_timestamp  # retention reads it
-        with descriptors.lock:
-            descriptors.closed(self)
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
-            if self._time_index is not None:
-                self._time_index.close()
-            if self._index is not None:
-                self._index.close()
-            self._index = self._time_index = None
-
-    def rename(self, suffix: str) -> None:
-        """Renames the files to end in `suffix`, the log last."""
-        paths = [self.path(kind) for kind in SEGMENT_SUFFIXES]
-        self.suffix = suffix
-        for kind, path in zip(SEGMENT_SUFFIXES, paths, strict=True):
-            if path.exists():
-                path.replace(self.path(kind))
-        if self._aborted is not None:
-            self._aborted.path = self.path(TXN_INDEX)
-
-    def delete(self) -> None:
-        """Deletes the files, the log first: without it, opening the log deletes the others."""
-        self.release()
-        for suffix in reversed(SEGMENT_SUFFIXES):
-            self.path(suffix).unlink(missing_ok=True)
