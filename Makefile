@@ -57,7 +57,7 @@ test-long: $(READY) ## More of them: crashes, restarts and groups of all clients
 # Parts of the tests, for quick turns of about two minutes at most: make test-log. CONTRIBUTING.md says what each folder shows.
 AREA_wire := tests/protocol ## messages, record batches and their codec
 AREA_log := tests/log ## a partition on disk
-AREA_broker := tests/broker tests/isolation tests/testing ## the server and its handlers, and brokers for tests
+AREA_broker := tests/broker tests/isolation tests/security tests/testing ## the server and its handlers, who may do what, and brokers for tests
 AREA_client := tests/client tests/faults ## consumer, producer, members and admin, without Apache Kafka
 AREA_coordinator := tests/coordinator tests/simulation/test_simulation.py tests/simulation/streams tests/simulation/consumer_groups tests/simulation/share_partitions ## all group and transaction coordination, with its simulation
 AREA_placement := tests/coordinator/placement tests/cli/test_place*.py ## who gets which task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,9 +47,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(settings: Mapping[str, object] | None = None) -> Iterator[Cluster]:
     """A broker in a thread of its own."""
-    with Broker() as broker:
+    with Broker(settings) as broker:
         yield Cluster(broker.bootstrap_servers)
 
 

@@ -5,41 +5,11 @@ Operations and resource types have Kafka's numbers.
 
 from __future__ import annotations
 
-import enum
 from typing import Final, Protocol
 
+from kohort.security.resources import CLUSTER_NAME, Operation, ResourceType
 
-class Operation(enum.IntEnum):
-    """Kafka's AclOperation."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class ResourceType(enum.IntEnum):
-    """Kafka's ResourceType of ACLs."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-CLUSTER_NAME: Final = "kafka-cluster"
-"""Name of the one resource of type CLUSTER."""
+__all__ = ["CLUSTER_NAME", "OPERATIONS", "Authorizer", "Operation", "ResourceType"]
 
 _TOPIC: Final = (
     Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.DESCRIBE,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kohort.broker.access_rules import configured_rules
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.bound import Bound
@@ -77,7 +78,7 @@ class Broker(BrokerComponents):
 
         Args:
             durable: whether appends are synced to the disk before they are acknowledged.
-            authorizer: decides which operations are allowed; None allows all.
+            authorizer: decides which operations are allowed; None: the configured one, and without one all are.
 
         Raises:
             OSError: the directory can't be used, or another server uses it.
@@ -92,6 +93,9 @@ class Broker(BrokerComponents):
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
         features = Features(metadata_log.append)
         client_quotas = ClientQuotas(metadata_log.append)
+        access_rules = None if authorizer else configured_rules(settings, metadata_log.append, uuid.uuid4)
+        if access_rules is not None:
+            authorizer = access_rules.authorizer
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
         fetches = Purgatory("fetch", wheel)
@@ -150,6 +154,7 @@ class Broker(BrokerComponents):
             rack=settings.text("broker.rack") or None,
             cluster_id=log_manager.cluster_id,
             authorizer=authorizer,
+            access_rules=access_rules,
             fetch_max_bytes=settings.int("fetch.max.bytes"),
             dynamic_config=config,
             features=features,
@@ -202,6 +207,8 @@ class Broker(BrokerComponents):
             self.topics.replay(record)
             self.features.replay(record)
             self.client_quotas.replay(record)
+            if self.access_rules is not None:
+                self.access_rules.replay(record)
         self.dynamic_config.update()
         self.topics.open_all()
         self.log_manager.set_aside_strays(self.topics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kohort.broker.access_rules import AccessRules
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.bound import Bound
@@ -34,6 +35,7 @@ class BrokerComponents:
     Attributes:
         rack: None if it has none.
         authorizer: decides which operations are allowed; None allows all.
+        access_rules: what the authorizer decides by; None if there are no rules, or it has its own.
         fetches: the fetches that wait for data, by log.
         waiting_partitions: the partitions of fetches that wait, which are kept in memory.
         expansions: where batches wait that expand to much.
@@ -44,6 +46,7 @@ class BrokerComponents:
     rack: str | None
     cluster_id: str
     authorizer: Authorizer | None
+    access_rules: AccessRules | None
     fetch_max_bytes: int
     dynamic_config: DynamicConfig
     features: Features

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from kohort.broker.authorizer import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
 from kohort.broker.components import BrokerComponents
 from kohort.broker.session import Session
 from kohort.coordinator.step import Client
+from kohort.protocol.errors import shown
+
+audit: Final = logging.getLogger("kohort.authorizer")
+
+_LONGEST: Final = 300
+"""Characters of a name in the log; topics have 249 at most."""
 
 OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 """The authorized operations in a response if the request didn't ask for them, or the client may not describe the
@@ -21,11 +28,15 @@ class Context:
         broker: the broker's components.
         now: when the request arrived, in ms since 1970.
         client_id: from the request's header.
+        api: name of the request's API, for the log.
     """
 
-    __slots__ = ("broker", "client_id", "now", "session", "version")
+    __slots__ = ("api", "broker", "client_id", "now", "session", "version")
 
-    def __init__(self, broker: BrokerComponents, version: int, now: int, client_id: str, session: Session) -> None:
+    def __init__(
+        self, broker: BrokerComponents, version: int, now: int, client_id: str, session: Session, api: str = ""
+    ) -> None:
+        self.api = api
         self.broker = broker
         self.version = version
         self.now = now
@@ -37,22 +48,55 @@ class Context:
         """The client as coordinators see it; its address starts with a slash, as Java prints it."""
         return Client(self.client_id, f"/{self.session.host}", self.version, self.session.principal)
 
-    def allowed(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+    def allowed(self, operation: Operation, kind: ResourceType, name: str, *, audited: bool = True) -> bool:
+        """Whether the client is allowed an operation on a resource.
+
+        Args:
+            audited: whether the client asked for just this, so that a denial is worth a line in the log.
+        """
         authorizer = self.broker.authorizer
         if authorizer is None:
             return True
-        return authorizer.allowed(self.session.principal, self.session.host, operation, kind, name)
+        session = self.session
+        allowed = authorizer.allowed(session.principal, session.host, operation, kind, name)
+        if audited and audit.isEnabledFor(logging.DEBUG if allowed else logging.INFO):
+            audit.log(
+                logging.DEBUG if allowed else logging.INFO,
+                "%s principal=%s host=%s operation=%s resource=%s:%s api=%s",
+                "allowed" if allowed else "denied",
+                shown(session.principal, _LONGEST),
+                session.host,
+                operation.name,
+                kind.name,
+                shown(name, _LONGEST),
+                self.api,
+            )
+        return allowed
 
-    def cluster_allowed(self, operation: Operation) -> bool:
-        return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    def cluster_allowed(self, operation: Operation, *, audited: bool = True) -> bool:
+        return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME, audited=audited)
 
     def may_create_topic(self, name: str) -> bool:
-        return self.cluster_allowed(Operation.CREATE) or self.allowed(Operation.CREATE, ResourceType.TOPIC, name)
+        return self.cluster_allowed(Operation.CREATE, audited=False) or self.allowed(
+            Operation.CREATE, ResourceType.TOPIC, name
+        )
+
+    def may_write_somewhere(self) -> bool:
+        """Whether the client may write to any topic."""
+        rules = self.broker.access_rules
+        if rules is not None:
+            session = self.session
+            return rules.authorizer.allowed_on_any(session.principal, session.host, Operation.WRITE, ResourceType.TOPIC)
+        return self.broker.authorizer is None or any(
+            self.allowed(Operation.WRITE, ResourceType.TOPIC, topic.name, audited=False) for topic in self.broker.topics
+        )
 
     def cluster_operations(self) -> int:
         """The operations that the client is allowed on the cluster, a bit each; 0 if it may not describe it."""
-        return self.operations(ResourceType.CLUSTER, CLUSTER_NAME) if self.cluster_allowed(Operation.DESCRIBE) else 0
+        if not self.cluster_allowed(Operation.DESCRIBE, audited=False):
+            return 0
+        return self.operations(ResourceType.CLUSTER, CLUSTER_NAME)
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """The operations that the client is allowed on the resource, a bit each (KIP-430)."""
-        return sum(1 << operation for operation in OPERATIONS[kind] if self.allowed(operation, kind, name))
+        return sum(1 << each for each in OPERATIONS[kind] if self.allowed(each, kind, name, audited=False))

@@ -88,7 +88,7 @@ class Dispatcher:
             request = None if large else route.read(frame, pos)[0]
         except (IndexError, ValueError, OverflowError, struct.error) as error:
             raise BadRequestError(f"{route.api.name} v{version} doesn't decode: {error}") from None
-        context = Context(self._broker, version, now, client_id, session)
+        context = Context(self._broker, version, now, client_id, session, route.api.name)
         if request is None:
             exchange = self._exchange(route, correlation_id, began, size, send, done)
             slices = _read_and_handle(route, frame, pos, context)

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from kohort.client.administration.acls import (
+    Acl,
+    AclFilter,
+    AclOperation,
+    AclPattern,
+    AclPermission,
+    AclResource,
+    Acls,
+)
 from kohort.client.administration.cluster_info import ClusterInfo
 from kohort.client.administration.configs import (
     ConfigEntry,
@@ -25,9 +34,10 @@ from kohort.client.errors import PartialFailureError
 from kohort.client.lifecycle import Lifecycle
 
 __all__ = [
-    "Admin", "ConfigEntry", "ConfigResource", "ConfigSource", "CreatedTopic", "GroupDescription", "GroupListing",
-    "GroupMember", "GroupType", "MemberToRemove", "NewTopic", "OffsetSpec", "PartialFailureError", "PartitionLag",
-    "PlannedReset", "ProducerState", "ResetError", "ResetTo", "ResourceType",
+    "Acl", "AclFilter", "AclOperation", "AclPattern", "AclPermission", "AclResource", "Admin", "ConfigEntry",
+    "ConfigResource", "ConfigSource", "CreatedTopic", "GroupDescription", "GroupListing", "GroupMember", "GroupType",
+    "MemberToRemove", "NewTopic", "OffsetSpec", "PartialFailureError", "PartitionLag", "PlannedReset", "ProducerState",
+    "ResetError", "ResetTo", "ResourceType",
 ]  # fmt: skip
 
 
@@ -53,6 +63,7 @@ class Admin(Lifecycle):
         offsets: first and last offsets of partitions, and those of a time.
         transactions: list, describe, abort and fence transactions, and producers of partitions.
         cluster: brokers, features, log directories and the metadata quorum.
+        acls: access rules: who may do what; describe, create and delete them.
 
     Raises:
         ConfigError: invalid addresses.
@@ -68,6 +79,7 @@ class Admin(Lifecycle):
         self.group_offsets = GroupOffsets(router, self.groups, self.offsets)
         self.transactions = Transactions(router)
         self.cluster = ClusterInfo(router)
+        self.acls = Acls(router)
 
     async def start(self) -> None:
         """Finds the cluster.

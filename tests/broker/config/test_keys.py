@@ -74,6 +74,13 @@ NEWER_GROUP_KEYS = OUR_GROUP_KEYS | {
 """Keys of Kafka 4.3 and 4.4, with their types and defaults there; and our own."""
 
 
+# StandardAuthorizer's own: Kafka's broker hands them on without knowing them.
+AUTHORIZER_KEYS: dict[str, tuple[str, object]] = {
+    "super.users": ("string", ""),
+    "allow.everyone.if.no.acl.found": ("boolean", False),
+}
+
+
 def _value(default: object) -> object:
     return tuple(default) if isinstance(default, list) else default
 
@@ -81,7 +88,7 @@ def _value(default: object) -> object:
 @pytest.mark.parametrize(
     ("keys", "kafka", "newer"),
     [
-        (BROKER_KEYS, KAFKA["broker"], NEWER_BROKER_KEYS),
+        (BROKER_KEYS, KAFKA["broker"], NEWER_BROKER_KEYS | AUTHORIZER_KEYS),
         (TOPIC_KEYS, KAFKA["topic"], NEWER_TOPIC_KEYS),
         (GROUP_KEYS, KAFKA["group"], NEWER_GROUP_KEYS),
         (CLIENT_METRICS_KEYS, KAFKA["client_metrics"], {}),

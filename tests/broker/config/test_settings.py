@@ -33,8 +33,14 @@ def test_keys_without_effect_are_noted(tmp_path: Path) -> None:
         ("num.partitions=many", "'many' can't be: a 32-bit integer is needed"),
         ("num.io.threads=many", "'many' can't be: a 32-bit integer is needed"),
         (
+            "alter.config.policy.class.name=org.Policy",
+            "it isn't supported: it names a class of Java",
+        ),
+        ("super.users=User:a; bob", "'User:a; bob' can't be: 'bob' isn't TYPE:NAME, such as User:alice"),
+        (
             "authorizer.class.name=org.Acl",
-            "it isn't supported: it names a class of Java, and without it every client would be allowed everything",
+            "'org.Acl' can't be: it names a class of Java; the authorizer here is "
+            "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         ),
     ],
 )

@@ -21,6 +21,7 @@ from kohort.log.types import Origin
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api, module_name
 from kohort.protocol.records.rows import encode_records
+from tests.broker.handlers.acls import GROUPS, READS, WRITES
 
 NOW = 1_700_000_000_000
 NODE = 1
@@ -69,7 +70,7 @@ def asker(broker: Broker) -> Ask:
         received = type(request).decode(request.encode(version), version)
         handler = importlib.import_module(f"kohort.broker.handlers.{module_name(spec.api)}")
         response = handler.handle(
-            received, Context(broker, version, now, client_id, Session(advertised=ADVERTISED, **session))
+            received, Context(broker, version, now, client_id, Session(advertised=ADVERTISED, **session), spec.api)
         )
         response = in_one_go(response)
         if isinstance(response, Reply):
@@ -103,9 +104,18 @@ def settings() -> dict[str, object]:
 
 @pytest.fixture
 def broker(tmp_path: Path, settings: dict[str, object]) -> Iterator[Broker]:
-    made = Broker.build(Settings.of({**QUICK, **settings}), data_dir=tmp_path, authorizer=Rules())
+    authorizer = None if "authorizer.class.name" in settings else Rules()
+    made = Broker.build(Settings.of({**QUICK, **settings}), data_dir=tmp_path, authorizer=authorizer)
     yield made
     made.log_manager.close(made.log_manager.logs(made.topics))
+
+
+@pytest.fixture
+def rules_broker(broker: Broker) -> Broker:
+    """The broker with a few access rules, whose settings name an authorizer."""
+    assert broker.access_rules is not None
+    broker.access_rules.add([READS, WRITES, GROUPS])
+    return broker
 
 
 @pytest.fixture

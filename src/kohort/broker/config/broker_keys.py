@@ -15,6 +15,20 @@ _PROTOCOLS: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEX
 _ENDPOINT: Final = re.compile(r"[A-Za-z0-9_-]+://(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@]*):[0-9]{1,5}")
 
 
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def _authorizer(value: Value) -> str | None:
+    if value in ("", STANDARD_AUTHORIZER):
+        return None
+    return f"it names a class of Java; the authorizer here is {STANDARD_AUTHORIZER}"
+
+
+def _principals(value: Value) -> str | None:
+    wrong = [part for each in str(value).split(";") if (part := each.strip()) and ":" not in part]
+    return f"{wrong[0]!r} isn't TYPE:NAME, such as User:alice" if wrong else None
+
+
 def _endpoints(value: Value) -> str | None:
     assert isinstance(value, tuple)
     for part in value:
@@ -49,6 +63,16 @@ _SERVER: Final = (
     Key("max.incremental.fetch.session.cache.slots", INT, 1000, "Fetch sessions kept at once.", 0),
     Key("max.request.partition.size.limit", INT, 2000, "Partitions in one response to DescribeTopicPartitions.", 1),
     Key("telemetry.max.bytes", INT, 1 << 20, "Size of the largest metrics push of a client, in bytes.", 1),
+)
+
+_SECURITY: Final = (
+    Key("authorizer.class.name", STRING, "",
+        "The authorizer, which decides who may do what: Kafka's StandardAuthorizer; empty: everything is allowed.",
+        check=_authorizer),
+    Key("super.users", STRING, "", "Principals that are allowed everything, as User:alice;User:bob.",
+        check=_principals, internal=True),
+    Key("allow.everyone.if.no.acl.found", BOOLEAN, False,
+        "Whether everyone may do everything to what no access rule is about.", internal=True),
 )
 
 _TOPICS: Final = (
@@ -103,6 +127,6 @@ _SHARE_STATE: Final = (
 # fmt: on
 
 BROKER_KEYS: Final = keys_by_name(
-    _SERVER, _TOPICS, _OFFSETS, _TRANSACTIONS, _SHARE_STATE, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values()
+    _SERVER, _SECURITY, _TOPICS, _OFFSETS, _TRANSACTIONS, _SHARE_STATE, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values()
 )
 """The keys in use: Kafka 4.2's, with its defaults where they make sense on a single node."""

@@ -236,7 +236,6 @@ IGNORED_KEYS: Final = keys_by_name(
 _NO_PLUGINS: Final = "it names a class of Java"
 REFUSED: Final = {
     "alter.config.policy.class.name": _NO_PLUGINS,
-    "authorizer.class.name": f"{_NO_PLUGINS}, and without it every client would be allowed everything",
     "client.quota.callback.class": _NO_PLUGINS,
     "config.providers": f"{_NO_PLUGINS}; set the values themselves, or KOHORT_… variables",
     "create.topic.policy.class.name": _NO_PLUGINS,

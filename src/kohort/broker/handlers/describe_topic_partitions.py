@@ -32,7 +32,11 @@ def handle(request: DescribeTopicPartitionsRequest, context: Context) -> Describ
     if cursor is not None and (cursor.partition_index < 0 or (named and start not in named)):
         return DescribeTopicPartitionsResponse(topics=[_failed(name, ErrorCode.INVALID_REQUEST) for name in named])
     names = [name for name in named or [topic.name for topic in context.broker.topics] if name >= start]
-    allowed = {name: None for name in names if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name)}
+    allowed = {
+        name: None
+        for name in names
+        if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name, audited=bool(named))
+    }
     limit = context.broker.config.int("max.request.partition.size.limit")
     room = max(1, min(request.response_partition_limit, limit))
     topics: list[Topic] = []

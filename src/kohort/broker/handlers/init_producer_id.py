@@ -23,10 +23,7 @@ def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdRe
     broker = context.broker
     transactional_id = request.transactional_id
     if transactional_id is None:
-        may_write = context.cluster_allowed(Operation.IDEMPOTENT_WRITE) or any(
-            context.allowed(Operation.WRITE, ResourceType.TOPIC, topic.name) for topic in broker.topics
-        )
-        if not may_write:
+        if not context.cluster_allowed(Operation.IDEMPOTENT_WRITE, audited=False) and not context.may_write_somewhere():
             return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         if (request.producer_id < 0) is not (request.producer_epoch < 0):
             return _refused(ErrorCode.INVALID_REQUEST)

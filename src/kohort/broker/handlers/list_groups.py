@@ -19,12 +19,12 @@ def handle(request: ListGroupsRequest, context: Context) -> Slices[ListGroupsRes
     groups = context.broker.groups
     if groups.loading():
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    everything = context.cluster_allowed(Operation.DESCRIBE)
+    everything = context.cluster_allowed(Operation.DESCRIBE, audited=False)
     listed = []
     for shard in groups.active():
         yield
         for group in shard.list_groups(request.states_filter, request.types_filter):
-            if everything or context.allowed(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+            if everything or context.allowed(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, audited=False):
                 listed.append(group)
             yield
     return ListGroupsResponse(groups=listed)

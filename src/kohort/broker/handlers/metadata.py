@@ -32,7 +32,9 @@ def handle(request: MetadataRequest, context: Context) -> Slices[MetadataRespons
     requested = request.topics
     if requested is None or (context.version < NULL_IS_ALL and not requested):
         visible = [
-            topic for topic in broker.topics if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            topic
+            for topic in broker.topics
+            if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, audited=False)
         ]
         topics = yield from _each(lambda topic: _described(topic, request, context), visible)
     elif context.version < BY_ID and any(topic.name is None or topic.topic_id != NO_UUID for topic in requested):

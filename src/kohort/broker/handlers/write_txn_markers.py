@@ -28,7 +28,8 @@ def handle(
 
     ALTER on the cluster is enough, so that administrators can abort hanging transactions (KIP-664).
     """
-    allowed = context.cluster_allowed(Operation.ALTER) or context.cluster_allowed(Operation.CLUSTER_ACTION)
+    may_alter = context.cluster_allowed(Operation.ALTER, audited=False)
+    allowed = may_alter or context.cluster_allowed(Operation.CLUSTER_ACTION)
     response = WriteTxnMarkersResponse(markers=[])
     reply: Reply[WriteTxnMarkersResponse] = Reply()
     pending = 1
