@@ -56,7 +56,7 @@ class Checkpoints:
 
 KINDS: Final = (
     "missing segment", "damaged batch", "torn end", "overlapping segments", "wrong index", "set aside", "left over",
-    "wrong checkpoint", "stray", "missing directory", "metadata",
+    "wrong checkpoint", "stray", "missing directory", "metadata", "unreadable",
 )  # fmt: skip
 
 
