@@ -17,19 +17,42 @@ from kohort.protocol.records.rows import Headers, encode_records
 from kohort.protocol.records.varint import read_varint, varint
 
 NOW = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True, params=["in Python", "compiled"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tests with the compiled loop, and without."""
+    if request.param == "in Python":
+        monkeypatch.setattr(record_checks.KERNEL, "check", None)
+    else:
+        record_checks.KERNEL.load()
+        assert record_checks.KERNEL.check is not None
+
+
 ALL = TimestampRange(NOW - 10_000_000, NOW + 10_000_000)
 
 
-def header_of(payload: bytes, count: int, base: int = NOW) -> BatchHeader:
+def header_of(payload: bytes, count: int, base: int = NOW, latest: int | None = None) -> BatchHeader:
     header = read_header(bytes(encode_records([(None, b"")], base)))
-    return header._replace(record_count=count, batch_length=HEADER_SIZE - 12 + len(payload))
+    if latest is None:  # as it should be, or as nothing says otherwise
+        try:
+            latest = base + max(simple(payload, count), default=0)
+        except ValueError:
+            latest = base
+    return header._replace(record_count=count, batch_length=HEADER_SIZE - 12 + len(payload), max_timestamp=latest)
 
 
 def checked(
-    payload: bytes, count: int, *, base: int = NOW, keyed: bool = False, timestamps: TimestampRange | None = ALL
+    payload: bytes,
+    count: int,
+    *,
+    base: int = NOW,
+    keyed: bool = False,
+    timestamps: TimestampRange | None = ALL,
+    latest: int | None = None,
 ) -> int:
     """The latest timestamp of records that are all right."""
-    checking = check_records(payload, header_of(payload, count, base), keyed=keyed, timestamps=timestamps)
+    checking = check_records(payload, header_of(payload, count, base, latest), keyed=keyed, timestamps=timestamps)
     while True:
         try:
             next(checking)
@@ -103,7 +126,8 @@ def agree(payload: bytes, count: int) -> None:
         assert raised.value.code is ErrorCode.INVALID_RECORD
         assert 0 <= raised.value.errors[0].index < count
     else:
-        assert checked(payload, count, timestamps=None) == expected
+        for latest in (expected, expected + 1, expected - 1, NOW, NOW + 8191):  # what the header says may be wrong
+            assert checked(payload, count, timestamps=None, latest=latest) == expected
 
 
 def alike(count: int, key: bytes | None, value: bytes | None, deltas: Sequence[int]) -> bytes:
@@ -153,7 +177,7 @@ def test_each_byte_of_records_that_are_alike_counts() -> None:
         agree(bytes(changed), 100)
 
 
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 8191, 8192, 8193, 9000])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 8191, 8192, 8193, 16500])
 @pytest.mark.parametrize("deltas", [[0], [63, 0], [64, 100], [8191, 8192, 8500], [1_100_000, 1_100_008], [5, -1]])
 def test_widths_of_offsets_and_timestamps(count: int, deltas: list[int]) -> None:
     payload = alike(count, None, b"x" * 60, deltas)
@@ -163,6 +187,7 @@ def test_widths_of_offsets_and_timestamps(count: int, deltas: list[int]) -> None
 def test_records_that_are_alike_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one by one takes a slice for each 40 takes no more than three: for offsets of one byte, and of two."""
     monkeypatch.setattr(record_checks, "RECORDS_A_SLICE", 40)
+    monkeypatch.setattr(record_checks.KERNEL, "check", None)
     payload = alike(8000, None, b"x" * 100, [0, 1, 2])
     assert len(list(check_records(payload, header_of(payload, 8000), keyed=False, timestamps=ALL))) <= 3
     other = b"".join(record(index, 0, None, b"x" * (index % 7)) for index in range(800))

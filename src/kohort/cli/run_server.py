@@ -161,12 +161,14 @@ def _run(
     from kohort.broker.config import ConfigError
     from kohort.broker.config.listeners import Endpoint, advertised_endpoint
     from kohort.broker.garbage_collection import ShortPauses
+    from kohort.broker.heap import keep_freed_memory
     from kohort.broker.server import Server
 
     log = logging.getLogger("kohort.serve")
     for note in settings.notes:
         log.info("setting without effect note=%s", note)
     _raise_file_limit()
+    keep_freed_memory()
 
     async def main() -> None:
         stop = asyncio.Event()
