@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-groups bench-client bench-pipeline
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -57,7 +57,7 @@ test-long: $(READY) ## More of them: crashes, restarts and groups of all clients
 # Parts of the tests, for quick turns of about two minutes at most: make test-log. CONTRIBUTING.md says what each folder shows.
 AREA_wire := tests/protocol ## messages, record batches and their codec
 AREA_log := tests/log ## a partition on disk
-AREA_broker := tests/broker tests/security tests/testing ## the server and its handlers, who may do what, and brokers for tests
+AREA_broker := tests/broker tests/isolation tests/security tests/testing ## the server and its handlers, who may do what, and brokers for tests
 AREA_client := tests/client tests/faults ## consumer, producer, members and admin, without Apache Kafka
 AREA_coordinator := tests/coordinator tests/simulation/test_simulation.py tests/simulation/streams tests/simulation/consumer_groups tests/simulation/share_partitions ## all group and transaction coordination, with its simulation
 AREA_placement := tests/coordinator/placement tests/cli/test_place*.py ## who gets which task
@@ -123,6 +123,9 @@ bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs 
 
 bench-heartbeats: $(READY) ## Heartbeats of streams and consumer groups of 1,000 members (the peer needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.heartbeats $(BENCH)
+
+bench-isolation: $(READY) ## Heartbeats beside requests that are much work (the peer needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.isolation $(BENCH)
 
 bench-groups: $(READY) ## Consumer and share groups of Java's and librdkafka's members, beside Apache Kafka (needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.groups $(BENCH)

@@ -66,6 +66,7 @@ SMOKES: Final = {
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),
     "bench-placement": Smoke("Kafka's sticky", ("BENCH=--quick --standbys 0 --per-process 1",), (MAVEN,)),
     "bench-heartbeats": Smoke("consumer, 32 at a time", ("BENCH=--quick",)),
+    "bench-isolation": Smoke("beside", ("BENCH=--quick",)),
     "bench-groups": Smoke("a third joins two", ("BENCH=--quick",), (MAVEN,)),
     "bench-client": Smoke("Clients with Kohort", ("BENCH=--quick --broker kohort",)),
     "bench-pipeline": Smoke("Kohort", ("BENCH=--quick",), (JAVA,)),

@@ -168,6 +168,35 @@ def test_a_reader_of_a_damaged_batch_gets_an_error_and_others_go_on(tmp_path: Pa
     run(tmp_path, test)
 
 
+def test_a_wrong_index_is_counted_and_readers_notice_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def fill(server: Server) -> None:
+        topic = server.broker.topics.create("t", 1)
+        topic.partitions[0].log.config = LogConfig(index_interval_bytes=100)
+        append_records(server.broker, "t", 0, 30)
+
+    run(tmp_path, fill)
+    index = tmp_path / "t-0" / "00000000000000000000.index"
+    for position in range(7, index.stat().st_size - 8, 8):  # but for the last entry, which the start reads
+        flip(index, position)
+
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        for offset in range(30):
+            asked = FetchRequest.Topic.Partition(partition=0, fetch_offset=offset, partition_max_bytes=1)
+            request = FetchRequest(max_bytes=1 << 20, topics=[FetchRequest.Topic(topic="t", partitions=[asked])])
+            part = (await client.call(request, 11)).responses[0].partitions[0]
+            assert (part.error_code, read_header(part.records).base_offset) == (ErrorCode.NONE, offset)
+        await client.close()
+        metrics = await scrape(server)
+        assert sample(metrics, "kohort_log_damage_total", kind="wrong_index") == 1
+        assert sample(metrics, "kohort_log_lost_records_total") == 0
+
+    run(tmp_path, test)
+    (line,) = [record.message for record in caplog.records if "index" in record.message]
+    assert line.startswith("t-0: 00000000000000000000.index says that the batch with offset ")
+    assert line.endswith("The index is made anew from the log; no records are lost.")
+
+
 def test_metadata_after_a_damage_is_set_aside_and_the_server_does_not_start(tmp_path: Path) -> None:
     """Not even the second time: what is left would be a cluster with fewer topics."""
     server_with_topics(tmp_path, 5)

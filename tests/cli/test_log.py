@@ -157,6 +157,22 @@ def test_a_damaged_metadata_log_is_repaired(data: Path) -> None:
     assert {each["kind"] for each in check(data)} == {"stray"}
 
 
+def test_a_metadata_log_that_was_cut_short_is_repaired(data: Path) -> None:
+    file = data / "__cluster_metadata-0" / "00000000000000000000.log"
+    file.write_bytes(file.read_bytes()[:-1])  # the topic `people` is the last
+
+    async def nothing(_: Server) -> None:
+        pass
+
+    for _ in range(2):
+        with pytest.raises(OSError, match="it was on the disk up to"):
+            run(data, nothing)
+    (finding,) = check(data, "--partition", "__cluster_metadata-0")
+    assert (finding["kind"], finding["remedy"]) == ("wrong checkpoint", "set to the end")
+    assert check(data, "--partition", "__cluster_metadata-0", "--repair", code=0) == []
+    assert readable(data) == list(range(PER_TOPIC))
+
+
 def test_a_server_that_uses_it_forbids_a_repair(data: Path) -> None:
     async def repair(_: Server) -> None:
         result = invoke("log", "check", str(data), "--repair")

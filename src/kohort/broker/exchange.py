@@ -90,7 +90,9 @@ class Exchange:
             BadRequestError: the connection must be closed.
         """
         self._in_begin = True
-        self._go_on(slices)
+        self._slices = slices
+        if not self._work(clock() + TURN_SECONDS):
+            self._turns.add(self._work)
         self._in_begin = False
         if self._error is not None:
             raise self._error
@@ -104,11 +106,6 @@ class Exchange:
     def answer_later(self, reply: Reply[Any]) -> None:
         """Sends the response once the reply has it."""
         reply.then(self._replied)
-
-    def _go_on(self, slices: Slices[Any]) -> None:
-        self._slices = slices
-        if not self._work(clock() + TURN_SECONDS):
-            self._turns.add(self._work)
 
     def _work(self, until: float) -> bool:
         """Goes on until a time; returns whether nothing is left to do."""
@@ -158,7 +155,7 @@ class Exchange:
             log.exception("%s v%d could not be answered", self._route.api.name, self._route.version)
             self._finish(BadRequestError(f"{self._route.api.name} failed: {error}"))
         if self._slices is not None:
-            self._go_on(self._slices)
+            self._turns.begin(self._work)
 
     def _respond(self, response: Any) -> None:
         """Sends a response, if there is one, or goes on with slices that return it."""

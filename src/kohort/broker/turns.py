@@ -59,9 +59,27 @@ class Turns:
         self._works: deque[Callable[[float], bool]] = deque()
         self._scheduled = False
         self._closed = False
+        self._left = TURN_SECONDS
+        self._refilling = False
 
     def __len__(self) -> int:
         return len(self._works)
+
+    def begin(self, work: Callable[[float], bool]) -> None:
+        """Lets a work go on, at once if others that began in this turn of the loop have left some time.
+
+        It may be one of very many that an event has set free.
+        """
+        if self._left > 0:
+            if not self._refilling:
+                self._refilling = True
+                asyncio.get_running_loop().call_soon(self._refill)
+            began = clock()
+            done = work(began + self._left)
+            self._left -= clock() - began
+            if done:
+                return
+        self.add(work)
 
     def add(self, work: Callable[[float], bool]) -> None:
         """Lets a work go on.
@@ -78,6 +96,10 @@ class Turns:
         """Drops all works, and those that come."""
         self._closed = True
         self._works.clear()
+
+    def _refill(self) -> None:
+        self._refilling = False
+        self._left = TURN_SECONDS
 
     def _schedule(self) -> None:
         if not self._scheduled:

@@ -44,13 +44,14 @@ def asides(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob(f"*{LOG}{ASIDE}*") if path.suffix != ".tmp")
 
 
-def set_aside(directory: Path, segments: Sequence[Segment], position: int, offset: int) -> Rest:
+def set_aside(directory: Path, segments: Sequence[Segment], position: int, offset: int, limit_of_last: int) -> Rest:
     """Copies the whole batches after a position of the first of `segments`, and those of the others, into files beside.
 
     The segments stay as they are. The files are on the disk on return.
 
     Args:
         offset: the end of the batches before the position.
+        limit_of_last: all offsets of the last segment are below it.
 
     Raises:
         OSError: a file can't be read or written.
@@ -59,7 +60,9 @@ def set_aside(directory: Path, segments: Sequence[Segment], position: int, offse
     for number, segment in enumerate(segments):
         start = 0 if number else position
         size += segment.size - start
-        for found in stretches(segment.fd, start, segment.size, base_offset=segment.base_offset, least=offset):
+        limit = segments[number + 1].base_offset if number + 1 < len(segments) else limit_of_last
+        base = segment.base_offset
+        for found in stretches(segment.fd, start, segment.size, base_offset=base, least=offset, limit=limit):
             name = _set_aside(segment, found)
             aside.append(Aside(name, found.offsets, found.batches))
             size -= found.size

@@ -12,10 +12,12 @@ from typing import Final
 
 from kohort.log.aside import ASIDE
 from kohort.log.damage import Range, known_losses, unknown
+from kohort.log.data_directory import CLEANED_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from kohort.log.files import CLEANED, DELETED, EPOCHS, INDEX, LOG, SWAP, TIME_INDEX, file_name, offset_of
 from kohort.log.index import OffsetIndex, TimeIndex
 from kohort.log.leader_epochs import LeaderEpochs
 from kohort.log.salvage import Gap, batches_and_gaps
+from kohort.log.scan import NO_LIMIT
 
 LEFT_OVER: Final = (CLEANED, SWAP, DELETED, ".tmp")
 
@@ -54,7 +56,7 @@ class Checkpoints:
 
 KINDS: Final = (
     "missing segment", "damaged batch", "torn end", "overlapping segments", "wrong index", "set aside", "left over",
-    "wrong checkpoint", "stray", "missing directory", "metadata",
+    "wrong checkpoint", "stray", "missing directory", "metadata", "unreadable",
 )  # fmt: skip
 
 
@@ -82,6 +84,7 @@ def check_partition(
     *,
     compacted: bool = False,
     clean: bool = True,
+    contiguous: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Finding]:
     """Reads all files of a partition, and yields what is wrong.
@@ -89,6 +92,7 @@ def check_partition(
     Args:
         compacted: whether offsets may be missing between segments.
         clean: whether the last server stopped cleanly: a torn end is no loss otherwise.
+        contiguous: as in `Log.open`: the log may not end before its recovery point then, even if that is known.
         advance: called with the bytes of each segment that was read.
 
     Raises:
@@ -100,24 +104,28 @@ def check_partition(
     bases = [offset for name in names if name.endswith(LOG) and (offset := offset_of(name)) is not None]
     known = known_losses(directory)
     scanned = []
-    for base in bases:
-        found = _scan(directory, base)
+    for base, limit in pairwise([*bases, NO_LIMIT]):
+        found = _scan(directory, base, limit)
         scanned.append(found)
         advance((directory / file_name(base, LOG)).stat().st_size)
-        yield from _damages(directory, found, last=base == bases[-1], clean=clean, recovery=checkpoints.recovery_point)
+        yield from _damages(directory, found, following=limit, clean=clean, recovery=checkpoints.recovery_point)
         yield from _wrong_indexes(directory, found, sealed=base != bases[-1])
     yield from _asides(directory, names, scanned)
     yield from _gaps(directory, scanned, checkpoints, known, compacted)
-    yield from _wrong_checkpoints(partition, scanned[-1].end if scanned else 0, checkpoints, known)
+    end = scanned[-1].end if scanned else 0
+    if contiguous and end < checkpoints.recovery_point:
+        what = f"it says {checkpoints.recovery_point}, but the log ends at {end}"
+        yield Finding(partition, "wrong checkpoint", RECOVERY_POINTS, what, remedy="set to the end")
+    yield from _wrong_checkpoints(partition, end, checkpoints, known)
 
 
-def _scan(directory: Path, base: int) -> _Scanned:
+def _scan(directory: Path, base: int, limit: int) -> _Scanned:
     index_path = directory / file_name(base, INDEX)
     positions = set(OffsetIndex(index_path, load=True).positions)
     found = _Scanned(base, base)
     fd = os.open(directory / file_name(base, LOG), os.O_RDONLY)
     try:
-        for item in batches_and_gaps(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base):
+        for item in batches_and_gaps(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base, limit=limit):
             if isinstance(item, Gap):
                 found.gaps.append(item)
                 continue
@@ -139,8 +147,9 @@ def _left_over(partition: str, names: list[str]) -> Iterator[Finding]:
             yield Finding(partition, "left over", name, what, remedy="completed or removed, as the next start does")
 
 
-def _damages(directory: Path, found: _Scanned, *, last: bool, clean: bool, recovery: int) -> Iterator[Finding]:
+def _damages(directory: Path, found: _Scanned, *, following: int, clean: bool, recovery: int) -> Iterator[Finding]:
     name = file_name(found.base, LOG)
+    last = following == NO_LIMIT
     for gap in found.gaps:
         size = gap.end - gap.position
         what = f"byte {gap.position}: {gap.reason}"
@@ -152,6 +161,8 @@ def _damages(directory: Path, found: _Scanned, *, last: bool, clean: bool, recov
             torn = last and not clean and gap.least >= recovery
             remedy = "cut off, as the next start does" if torn else "cut off"
             kind = "torn end" if torn else "damaged batch"
+            if gap.least == following:
+                kind = "overlapping segments"
             lost = (Range(gap.least, recovery),) if recovery > gap.least and last else ()
             yield Finding(directory.name, kind, name, what, lost, size, remedy)
 
@@ -255,11 +266,7 @@ def _gaps(
         first = max(epochs.starts[0][1], checkpoints.log_start)
         yield from missing(first, scanned[0].base, "the first segments are missing")
     for before, after in pairwise(scanned):
-        if before.end > after.base:
-            what = f"it has offsets up to {before.end - 1}, and the next segment begins at {after.base}"
-            overlap = (Range(after.base, before.end),)
-            yield Finding(directory.name, "overlapping segments", file_name(before.base, LOG), what, overlap)
-        elif not compacted and after.base > checkpoints.cleaned and not _ends_torn(before):
+        if not compacted and after.base > checkpoints.cleaned and not _ends_torn(before):
             name = file_name(after.base, LOG)
             yield from missing(before.end, after.base, f"a segment is missing before {name}")
         elif _ends_torn(before):
@@ -276,8 +283,8 @@ def _ends_torn(found: _Scanned) -> bool:
 def _wrong_checkpoints(partition: str, end: int, checkpoints: Checkpoints, known: list[Range]) -> Iterator[Finding]:
     end = max([end, *(loss.end for loss in known)])
     for file, offset in (
-        ("log-start-offset-checkpoint", checkpoints.log_start),
-        ("cleaner-offset-checkpoint", checkpoints.cleaned),
+        (LOG_STARTS, checkpoints.log_start),
+        (CLEANED_OFFSETS, checkpoints.cleaned),
     ):
         if offset > max(end, checkpoints.recovery_point):
             what = f"it says {offset}, but the log ends at {end}"

@@ -102,7 +102,7 @@ class DirectoryCheck:
             yield Finding(str(name), "stray", "", what)
         yield from check_partition(
             self.path / str(name), self.checkpoints(name), compacted=self._compacted(name), clean=self.clean,
-            advance=advance,
+            contiguous=name == METADATA, advance=advance,
         )  # fmt: skip
 
     def missing(self, names: Iterable[PartitionName]) -> Iterator[Finding]:

@@ -78,7 +78,7 @@ class OffsetIndex(_IndexFile):
 
     @staticmethod
     def last_entry(path: Path) -> tuple[int, int] | None:
-        """Reads the last entry of a file alone: offset and position; None where it has none, or ends in zeros."""
+        """Reads the last entry of a file alone: offset and position; None where that makes no sense."""
         try:
             fd = open_file(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -92,7 +92,7 @@ class OffsetIndex(_IndexFile):
             )
         finally:
             os.close(fd)
-        return (offset, position) if offset > 0 or position > 0 else None
+        return (offset, position) if offset >= 0 and position >= 0 and offset + position > 0 else None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -108,10 +108,10 @@ class OffsetIndex(_IndexFile):
         entry = bisect_right(self.offsets, offset)
         return self.positions[entry - 1] if entry else 0
 
-    def truncate(self, position: int) -> None:
-        entries = bisect_left(self.positions, position)
-        del self.offsets[entries:], self.positions[entries:]
-        self.resize(entries * _OFFSET_ENTRY.size)
+    def clear(self) -> None:
+        """Removes all entries."""
+        del self.offsets[:], self.positions[:]
+        self.resize(0)
 
 
 class TimeIndex(_IndexFile):
@@ -155,7 +155,7 @@ class TimeIndex(_IndexFile):
         entry = bisect_left(self.timestamps, timestamp)
         return self.offsets[entry - 1] if entry else 0
 
-    def truncate(self, entries: int) -> None:
-        """Keeps the first `entries`."""
-        del self.offsets[entries:], self.timestamps[entries:]
-        self.resize(entries * _TIME_ENTRY.size)
+    def clear(self) -> None:
+        """Removes all entries."""
+        del self.offsets[:], self.timestamps[:]
+        self.resize(0)

@@ -11,7 +11,7 @@ from kohort.log.damage import Damage, DamageKind, Range, Report, known_losses, n
 from kohort.log.descriptors import open_file
 from kohort.log.files import LOG
 from kohort.log.salvage import Gap, batches_and_gaps
-from kohort.log.scan import ScannedBatch, claimed_end
+from kohort.log.scan import NO_LIMIT, ScannedBatch, claimed_end
 from kohort.log.segment import Segment
 
 
@@ -36,20 +36,29 @@ class Losses:
             self._report(Damage(DamageKind.MISSING_SEGMENT, self.directory, reason, tuple(lost)))
             note_losses(self.directory, lost)
 
-    def truncate(self, segments: list[Segment], position: int, offset: int, reason: str, recovery_point: int) -> None:
+    def truncate(
+        self,
+        segments: list[Segment],
+        position: int,
+        offset: int,
+        reason: str,
+        recovery_point: int,
+        limit: int = NO_LIMIT,
+    ) -> None:
         """Truncates the first of `segments` at a position, and sets aside whole batches after it, also of the others.
 
         Args:
             offset: the end of the batches before the position.
             reason: what is wrong there.
             recovery_point: the records before it were on the disk.
+            limit: all offsets of the last segment are below it.
 
         Raises:
             OSError: a file can't be read or written; nothing is truncated then.
         """
         segment = segments[0]
-        claimed = claimed_end(segment.fd, position, segment.size, offset)
-        rest = set_aside(self.directory, segments, position, offset)
+        claimed = min(claimed_end(segment.fd, position, segment.size, offset), limit)
+        rest = set_aside(self.directory, segments, position, offset, limit)
         lost = list(rest.lost)
         if not rest.aside and max(claimed, recovery_point) > offset:
             lost.append(Range(offset, max(claimed, recovery_point)))
@@ -79,7 +88,7 @@ def valid_in(segment: Segment, end: int) -> Iterator[ScannedBatch]:
     fd = open_file(segment.path(LOG), os.O_RDONLY)
     try:
         base = segment.base_offset
-        for item in batches_and_gaps(fd, 0, segment.size, base_offset=base, least=base):
+        for item in batches_and_gaps(fd, 0, segment.size, base_offset=base, least=base, limit=end):
             if isinstance(item, Gap):
                 segment.note_gap(item, end)
             else:

@@ -197,7 +197,8 @@ def _clean_end(segment: Segment) -> int | None:
 def _sealed_end(segment: Segment, following: int, losses: Losses) -> int:
     """Returns the offset after the last batch of a sealed segment; one that doesn't end with a batch is cut."""
     try:
-        return segment.end_offset()
+        end = segment.end_offset()
+        return end if end <= following else _cut(segment, following, losses)
     except DamagedSegmentError:
         return _cut(segment, following, losses)
     finally:
@@ -213,10 +214,10 @@ def _cut(segment: Segment, following: int, losses: Losses) -> int:
     """
     end, valid = segment.base_offset, 0
     try:
-        for batch in scan(segment.fd, 0, segment.size, check=True, base_offset=segment.base_offset):
+        for batch in scan(segment.fd, 0, segment.size, check=True, base_offset=end, limit=following):
             end, valid = batch.header.next_offset, valid + batch.header.size
     except CorruptRecordError as error:
-        losses.truncate([segment], valid, end, error.reason, following)
+        losses.truncate([segment], valid, end, error.reason, following, following)
         segment.make_indexes()
     return end
 
@@ -271,7 +272,10 @@ def _recover(
     ends = []
     for number in range(first, len(segments)):
         segment = segments[number]
-        end, valid, error = _recover_segment(segment, producers, epochs, config)
+        limit = segment.base_offset + 2**31
+        if number + 1 < len(segments):
+            limit = min(limit, segments[number + 1].base_offset)
+        end, valid, error = _recover_segment(segment, limit, producers, epochs, config)
         ends.append(end)
         if error is not None:
             losses.truncate(segments[number:], valid, end, error.reason, recovery_point)
@@ -287,21 +291,17 @@ def _recover(
 
 
 def _recover_segment(
-    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
+    segment: Segment, limit: int, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
 ) -> tuple[int, int, CorruptRecordError | None]:
-    """Validates and reindexes one segment.
+    """Validates and reindexes one segment, whose offsets are below `limit`.
 
     Returns the offset and position after its last valid batch, and what is wrong there; None where the segment ends.
     """
     size, end, valid = segment.size, segment.base_offset, 0
     segment.reset_indexes()
     try:
-        for batch in scan(segment.fd, 0, size, check=True, base_offset=segment.base_offset):
+        for batch in scan(segment.fd, 0, size, check=True, base_offset=end, limit=limit):
             header = batch.header
-            if header.last_offset - segment.base_offset > 2**31 - 1:
-                raise CorruptRecordError(
-                    header.base_offset, batch.file_position, "too far from its segment's base offset"
-                )
             aborted = _apply(producers, batch)
             if not valid:
                 segment.first_timestamp = header.max_timestamp

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -14,9 +15,13 @@ from kohort.log.files import INDEX, LOG, TIME_INDEX, file_name, fsync_directory,
 from kohort.log.log import Log
 from kohort.log.recovery import finish_swaps
 from kohort.log.salvage import stretches
+from kohort.log.scan import NO_LIMIT
 
 _COMPACTED: Final = LogConfig(cleanup_policy=frozenset({"compact"}))
 """Opened so, a log says nothing of offsets that are missing between segments: a check has said it."""
+
+
+_CUT: Final = ("damaged batch", "torn end", "overlapping segments")
 
 
 def repair_partition(
@@ -41,8 +46,10 @@ def repair_partition(
     for finding in findings:
         if finding.kind == "set aside" and finding.remedy:
             _bring_back(directory, finding.file)
-    for file in sorted({finding.file for finding in findings if finding.kind in ("damaged batch", "torn end")}):
-        _cut_out(directory, file)
+    bases = sorted(base for file in directory.glob(f"*{LOG}") if (base := offset_of(file.name)) is not None)
+    following = {file_name(base, LOG): after for base, after in pairwise([*bases, NO_LIMIT])}
+    for file in sorted({finding.file for finding in findings if finding.kind in _CUT}):
+        _cut_out(directory, file, following[file])
     for name in (finding.file for finding in findings if finding.kind == "wrong index"):
         base = offset_of(name)
         assert base is not None
@@ -86,15 +93,18 @@ def _drop_indexes(directory: Path, base: int) -> None:
         (directory / file_name(base, suffix)).unlink(missing_ok=True)
 
 
-def _cut_out(directory: Path, name: str) -> None:
-    """Leaves the whole batches before the first damage in a segment; those after it get segments of their own."""
+def _cut_out(directory: Path, name: str, limit: int) -> None:
+    """Leaves the whole batches before the first damage in a segment; those after it get segments of their own.
+
+    All offsets are below `limit`.
+    """
     base = offset_of(name)
     assert base is not None
     _drop_indexes(directory, base)
     fd = os.open(directory / name, os.O_RDWR)
     try:
         keep, replaced = 0, False
-        for found in stretches(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base):
+        for found in stretches(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base, limit=limit):
             if not found.position:
                 keep = found.size
             else:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kohort.log.damage import Range
 from kohort.log.files import read_exactly
-from kohort.log.scan import ScannedBatch, scan
+from kohort.log.scan import NO_LIMIT, ScannedBatch, scan
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import HEADER_SIZE, MAGIC_AT, check_batch, read_header
 
@@ -48,30 +48,30 @@ class Stretch(NamedTuple):
     batches: int
 
 
-def batches_and_gaps(fd: int, start: int, end: int, *, base_offset: int, least: int) -> Iterator[ScannedBatch | Gap]:
+def batches_and_gaps(
+    fd: int, start: int, end: int, *, base_offset: int, least: int, limit: int = NO_LIMIT
+) -> Iterator[ScannedBatch | Gap]:
     """Yields the valid batches between two positions of a segment's log, where anything may be, and what is between.
 
     Args:
         base_offset: of the segment.
         least: the least offset that may come.
+        limit: all offsets are below it: where the next segment begins.
 
     Raises:
         OSError: the file can't be read.
     """
     position = start
+    limit = min(limit, base_offset + _MAX_RELATIVE + 1)
     while position < end:
         try:
-            for batch in scan(fd, position, end, check=True, base_offset=least):
-                if batch.header.last_offset - base_offset > _MAX_RELATIVE:
-                    reason = "too far from its segment's base offset"
-                    break
+            for batch in scan(fd, position, end, check=True, base_offset=least, limit=limit):
                 least, position = batch.header.next_offset, batch.file_position + batch.header.size
                 yield batch
-            else:
-                return
+            return
         except CorruptRecordError as error:
             reason = error.reason
-        following = _next_batch(fd, position, end, base_offset, least)
+        following = _next_batch(fd, position, end, base_offset, least, limit)
         if following is None:
             yield Gap(position, end, least, None, reason)
             return
@@ -80,10 +80,12 @@ def batches_and_gaps(fd: int, start: int, end: int, *, base_offset: int, least: 
         position = following
 
 
-def stretches(fd: int, start: int, end: int, *, base_offset: int, least: int) -> Iterator[Stretch]:
+def stretches(
+    fd: int, start: int, end: int, *, base_offset: int, least: int, limit: int = NO_LIMIT
+) -> Iterator[Stretch]:
     """Yields the stretches of valid batches; as `batches_and_gaps`."""
     found: Stretch | None = None
-    for item in batches_and_gaps(fd, start, end, base_offset=base_offset, least=least):
+    for item in batches_and_gaps(fd, start, end, base_offset=base_offset, least=least, limit=limit):
         if isinstance(item, Gap):
             if found is not None:
                 yield found
@@ -98,12 +100,12 @@ def stretches(fd: int, start: int, end: int, *, base_offset: int, least: int) ->
         yield found
 
 
-def _next_batch(fd: int, damaged: int, end: int, base_offset: int, least: int) -> int | None:
+def _next_batch(fd: int, damaged: int, end: int, base_offset: int, least: int, limit: int) -> int | None:
     """Finds the next whole batch after the damaged one at a position."""
     # Where its length says, first: a record of the damaged batch may hold what looks like a batch.
     if end - damaged >= HEADER_SIZE:
         header = read_header(read_exactly(fd, HEADER_SIZE, damaged))
-        if header.batch_length > 0 and _is_batch(fd, damaged + header.size, end, base_offset, least):
+        if header.batch_length > 0 and _is_batch(fd, damaged + header.size, end, least, limit):
             return damaged + header.size
     tops = {(base_offset >> 32).to_bytes(4, "big"), (base_offset + _MAX_RELATIVE >> 32).to_bytes(4, "big")}
     # The magic byte comes first, as the search for a literal is the quickest; what is before it is looked at then.
@@ -115,20 +117,20 @@ def _next_batch(fd: int, damaged: int, end: int, base_offset: int, least: int) -
         chunk = read_exactly(fd, min(_CHUNK, end - position), position)
         for found in header_like.finditer(chunk):
             start = position + found.start() - MAGIC_AT
-            if _is_batch(fd, start, end, base_offset, least):
+            if _is_batch(fd, start, end, least, limit):
                 return start
         position += len(chunk) - MAGIC_AT
     return None
 
 
-def _is_batch(fd: int, position: int, end: int, base_offset: int, least: int) -> bool:
+def _is_batch(fd: int, position: int, end: int, least: int, limit: int) -> bool:
     if end - position < HEADER_SIZE:
         return False
     header = read_header(read_exactly(fd, HEADER_SIZE, position))
-    if not HEADER_SIZE <= header.size <= end - position or header.base_offset < least:
+    if not HEADER_SIZE <= header.size <= end - position or header.base_offset < least or header.next_offset > limit:
         return False
     try:
         check_batch(read_exactly(fd, header.size, position))
     except CorruptRecordError:
         return False
-    return header.last_offset - base_offset <= _MAX_RELATIVE
+    return True

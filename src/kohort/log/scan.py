@@ -12,12 +12,15 @@ from kohort.protocol.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
+    MAX_OFFSET,
     BatchHeader,
     check_batch,
     read_header,
 )  # fmt: skip
 
 _CHUNK: Final = 1 << 20
+
+NO_LIMIT: Final = MAX_OFFSET + 1
 
 
 class ScannedBatch(NamedTuple):
@@ -28,11 +31,13 @@ class ScannedBatch(NamedTuple):
     file_position: int
 
 
-def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) -> Iterator[ScannedBatch]:
+def scan(
+    fd: int, start: int, end: int, *, check: bool, base_offset: int = 0, limit: int = NO_LIMIT
+) -> Iterator[ScannedBatch]:
     """Yields the batches between two positions of a file; a batch starts at `start`.
 
-    With `check`, batches are fully validated with their checksums, and their offsets must ascend from `base_offset`;
-    otherwise only what is needed to find the next one is.
+    With `check`, batches are fully validated with their checksums, and their offsets must ascend from `base_offset`
+    and be below `limit`; otherwise only what is needed to find the next one is.
 
     Raises:
         CorruptRecordError: at the first incomplete or invalid batch, with its position in the file.
@@ -66,6 +71,9 @@ def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) ->
                 raise CorruptRecordError(header.base_offset, position, error.reason) from None
             if header.base_offset < expected:
                 reason = f"its base offset is {header.base_offset} where {expected} is the least"
+                raise CorruptRecordError(header.base_offset, position, reason)
+            if header.next_offset > limit:
+                reason = f"its last offset is {header.last_offset} where {limit - 1} is the greatest"
                 raise CorruptRecordError(header.base_offset, position, reason)
             # The checksum doesn't cover the base offset. If the next batch begins before this one ends, though not
             # before this one might begin, then it is this one's that is wrong.

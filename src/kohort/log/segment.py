@@ -27,6 +27,12 @@ _UNKNOWN: Final = -2
 _BATCH_BOUNDS: Final = struct.Struct(">qi4xb6xi")
 """Header fields that lead to the next batch: base offset, length, magic, last offset delta."""
 
+_START: Final = struct.Struct(">qi")
+_INDEXED: Final = struct.Struct(">qi4xb6xi8xq")
+"""Those, and the latest timestamp."""
+
+_CHUNK: Final = 1 << 20
+
 _MAX_TIMESTAMP: Final = struct.Struct(">35xq")
 
 INDEX_INTERVAL: Final = 4096
@@ -251,9 +257,8 @@ class Segment(SegmentFiles):
             found = batches_and_gaps(
                 self.fd, damage.position, self.size, base_offset=self.base_offset, least=damage.expected
             )
-            gap = next((item for item in found if isinstance(item, Gap)), None)
-            # A batch that is whole, but doesn't come in the order of offsets.
-            assert gap is not None
+            whole = Gap(damage.position, self.size, damage.expected, None, damage.reason)
+            gap = next((item for item in found if isinstance(item, Gap)), whole)
         return gap
 
     def _search_index(self, offset: int) -> Located:
@@ -302,6 +307,9 @@ class Segment(SegmentFiles):
                 if magic != MAGIC or length < _LEAST_LENGTH or last < expected or position + at + size > end:
                     raise DamagedSegmentError(self, position + at, expected)
                 if last >= offset:
+                    # The checksum doesn't cover the base offset: if it skips some, the next batch has to be after it.
+                    if base > offset and not self._is_followed(position + at + size, last):
+                        raise DamagedSegmentError(self, position + at, expected)
                     return Located(position + at, size, base)
                 at += size
                 expected = last + 1
@@ -311,6 +319,13 @@ class Segment(SegmentFiles):
                 raise DamagedSegmentError(self, position, expected)
             position += at
         return None if last_offset is not None else Located(end, 0, expected)
+
+    def _is_followed(self, position: int, last: int) -> bool:
+        """Whether what is at a position comes after the last offset of a batch; also if nothing is there."""
+        if self.size - position < _PREFIX:
+            return True
+        base, _ = _START.unpack(read_exactly(self.fd, _START.size, position))
+        return bool(base > last)
 
     def offset_after(self, position: int) -> int | None:
         """Returns an offset after the batches before a position, by the index; None if it has none.
@@ -369,14 +384,52 @@ class Segment(SegmentFiles):
     def make_indexes(self) -> None:
         """Makes offset index and time index anew from the log's valid batches; raises as `reindex`."""
         self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
-        self.index.truncate(0)
-        self.time_index.truncate(0)
-        for run in stretches(self.fd, 0, self.size, base_offset=self.base_offset, least=self.base_offset):
+        self.index.clear()
+        self.time_index.clear()
+        position = self._index_headers()
+        # From a damage on, checksums say what is a batch.
+        for run in stretches(self.fd, position, self.size, base_offset=self.base_offset, least=self.base_offset):
             for header, _, at in scan(self.fd, run.position, run.position + run.size, check=False):
                 self.index_batch(at, header.size, header.last_offset, header.max_timestamp, INDEX_INTERVAL)
         if self.max_timestamp >= 0:
             self.time_index.append(self._max_timestamp, self._max_offset - self.base_offset)
         self.unflushed = True
+
+    def _index_headers(self) -> int:
+        """Indexes the batches up to the first damage, by their headers alone; returns the position after them.
+
+        A segment may have millions of batches, and readers wait meanwhile.
+        """
+        position, end, fd, expected = 0, self.size, self.fd, self.base_offset
+        latest, since = NO_TIMESTAMP, 0
+        while position < end:
+            window = read_exactly(fd, min(_CHUNK, end - position), position)
+            at, final = 0, len(window) - _INDEXED.size
+            while at <= final:
+                base, length, magic, delta, timestamp = _INDEXED.unpack_from(window, at)
+                size = length + _PREFIX
+                if (
+                    magic != MAGIC
+                    or length < _LEAST_LENGTH
+                    or base < expected
+                    or delta < 0
+                    or position + at + size > end
+                ):
+                    return position + at
+                expected = base + delta + 1
+                if timestamp > latest:
+                    latest = timestamp
+                    self._max_timestamp, self._max_offset = timestamp, expected - 1
+                if since > INDEX_INTERVAL:
+                    self.index_batch(position + at, 0, expected - 1, timestamp, -1)
+                    since = 0
+                since += size
+                at += size
+                self._since_index = since
+            if not at:
+                break
+            position += at
+        return position
 
     def read(self, offset: int, max_bytes: int, up_to: int | None, min_one: bool) -> bytes | None:
         """Reads batches from the one with `offset` on; None if the segment has none.
@@ -421,8 +474,8 @@ class Segment(SegmentFiles):
         """Empties the indexes; `index_batch` fills them again."""
         self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
         if self.size or self.path(INDEX).exists():
-            self.index.truncate(0)
-            self.time_index.truncate(0)
+            self.index.clear()
+            self.time_index.clear()
         self.aborted.reset()
         self.unflushed = True
 

@@ -7,12 +7,12 @@ from typing import Final
 from kohort.broker.authorizer import Operation
 from kohort.broker.client_quotas import Entity, QuotaChange
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
-SERVED: Final = Served(AlterClientQuotasRequest, versions=(0, 1))
+SERVED: Final = Served(AlterClientQuotasRequest, versions=(0, 1), max_items=ONE_STEP)
 
 Entry = AlterClientQuotasResponse.Entry
 

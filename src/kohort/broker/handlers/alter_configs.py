@@ -7,11 +7,11 @@ from typing import Final
 
 from kohort.broker.admin.config_changes import Changes, alter_each, alter_resource, check_keys, config_resource
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.turns import Slices
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
-SERVED: Final = Served(AlterConfigsRequest, versions=(0, 2))
+SERVED: Final = Served(AlterConfigsRequest, versions=(0, 2), max_items=ONE_STEP)
 
 Resource = AlterConfigsRequest.Resource
 Outcome = AlterConfigsResponse.ResourceResponse

@@ -8,13 +8,13 @@ from typing import Final
 from kohort.broker.admin.acls import NO_AUTHORIZER, requested_rule
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kohort.security.acls import Acl
 
-SERVED: Final = Served(CreateAclsRequest, versions=(1, 3))
+SERVED: Final = Served(CreateAclsRequest, versions=(1, 3), max_items=ONE_STEP)
 
 log = logging.getLogger("kohort.broker.admin")
 

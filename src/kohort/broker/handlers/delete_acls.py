@@ -9,13 +9,13 @@ from kohort.broker.access_rules import MAX_CHANGES
 from kohort.broker.admin.acls import NO_AUTHORIZER, requested_filter
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from kohort.security.acls import Acl
 
-SERVED: Final = Served(DeleteAclsRequest, versions=(1, 3))
+SERVED: Final = Served(DeleteAclsRequest, versions=(1, 3), max_items=ONE_STEP)
 
 log = logging.getLogger("kohort.broker.admin")
 

@@ -8,12 +8,12 @@ from typing import Final
 from kohort.broker.authorizer import Operation
 from kohort.broker.client_quotas import CLIENT_ID, IP, TYPES, USER, Entity, EntityFilter
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
-SERVED: Final = Served(DescribeClientQuotasRequest, versions=(0, 1))
+SERVED: Final = Served(DescribeClientQuotasRequest, versions=(0, 1), max_items=ONE_STEP)
 
 EXACT: Final = 0
 DEFAULT: Final = 1

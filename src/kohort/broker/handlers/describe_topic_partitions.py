@@ -6,7 +6,7 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import OPERATIONS_NOT_REQUESTED, Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.topics import Partition, check_topic_name
 from kohort.broker.topics import Topic as TopicState
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -15,7 +15,7 @@ from kohort.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
 )
 
-SERVED: Final = Served(DescribeTopicPartitionsRequest, versions=(0, 0))
+SERVED: Final = Served(DescribeTopicPartitionsRequest, versions=(0, 0), max_items=ONE_STEP)
 
 Topic = DescribeTopicPartitionsResponse.Topic
 NextCursor = DescribeTopicPartitionsResponse.NextCursor

@@ -23,7 +23,7 @@ from kohort.broker.config.group_keys import GROUP_KEYS
 from kohort.broker.config.keys import Key, Type, Value, show
 from kohort.broker.config.topic_keys import TOPIC_KEYS
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.topics import ConfigResource
 from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -32,7 +32,7 @@ from kohort.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-SERVED: Final = Served(IncrementalAlterConfigsRequest, versions=(0, 1))
+SERVED: Final = Served(IncrementalAlterConfigsRequest, versions=(0, 1), max_items=ONE_STEP)
 
 Resource = IncrementalAlterConfigsRequest.Resource
 Outcome = IncrementalAlterConfigsResponse.ResourceResponse

@@ -6,13 +6,13 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.handlers import Served
+from kohort.broker.handlers import ONE_STEP, Served
 from kohort.broker.turns import Slices
 from kohort.coordinator.transactions import list_transactions
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-SERVED: Final = Served(ListTransactionsRequest, versions=(0, 2))
+SERVED: Final = Served(ListTransactionsRequest, versions=(0, 2), max_items=ONE_STEP)
 
 
 def handle(request: ListTransactionsRequest, context: Context) -> Slices[ListTransactionsResponse]:

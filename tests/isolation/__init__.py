@@ -1,0 +1,1 @@
+"""Attacks on a broker by legal requests, and how long others wait beside them."""
