@@ -73,3 +73,11 @@ def test_what_is_no_rule(at: Cluster) -> None:
 def test_without_an_authorizer() -> None:
     with cluster() as plain:
         assert "SECURITY_DISABLED" in plain.fails("acls", "list")
+
+
+def test_who_has_no_right_is_told_so() -> None:
+    with cluster({**AUTHORIZED, "super.users": "User:admin"}) as closed:
+        assert "CLUSTER_AUTHORIZATION_FAILED" in closed.fails("acls", "list")
+        assert "CLUSTER_AUTHORIZATION_FAILED" in closed.fails("acls", "add", "User:ANONYMOUS", "all", "--cluster")
+        assert "TOPIC_AUTHORIZATION_FAILED" in closed.fails("topics", "create", "t")
+        assert closed.json("topics", "list") == []

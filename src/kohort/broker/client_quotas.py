@@ -86,7 +86,7 @@ class ClientQuotas:
         Raises:
             KafkaError: POLICY_VIOLATION if there are too many changes, or KAFKA_STORAGE_ERROR.
         """
-        if sum(len(change.values) for change in changes) > MAX_CHANGES:
+        if sum(max(1, len(change.values)) for change in changes) > MAX_CHANGES:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, f"At most {MAX_CHANGES} quotas can be changed at once.")
         results: dict[Entity, tuple[ErrorCode, str | None]] = {}
         records: list[MetadataRecord] = []

@@ -117,6 +117,8 @@ def test_an_entity_that_is_there_twice(ask: Ask, broker: Broker) -> None:
 def test_too_many_at_once(ask: Ask, broker: Broker) -> None:
     ((code, _),) = alter(ask, change(ALICE, *[(f"k{number}", None) for number in range(MAX_CHANGES + 1)]))
     assert code == ErrorCode.POLICY_VIOLATION
+    entities = [change({"user": str(number)}) for number in range(MAX_CHANGES + 1)]
+    assert {code for code, _ in alter(ask, *entities)} == {ErrorCode.POLICY_VIOLATION}
     assert quotas(broker) == {}
 
 

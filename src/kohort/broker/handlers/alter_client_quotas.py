@@ -8,6 +8,7 @@ from kohort.broker.authorizer import Operation
 from kohort.broker.client_quotas import Entity, QuotaChange
 from kohort.broker.context import Context
 from kohort.broker.handlers import ONE_STEP, Served
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
@@ -16,15 +17,16 @@ SERVED: Final = Served(AlterClientQuotasRequest, versions=(0, 1), max_items=ONE_
 Entry = AlterClientQuotasResponse.Entry
 
 
-def handle(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
+def _change(entry: AlterClientQuotasRequest.Entry) -> QuotaChange:
+    return QuotaChange(
+        frozenset({part.entity_type: part.entity_name for part in entry.entity}.items()),
+        [(op.key, None if op.remove else op.value) for op in entry.ops],
+    )
+
+
+def handle(request: AlterClientQuotasRequest, context: Context) -> Slices[AlterClientQuotasResponse]:
     """Changes all quotas of an entity, or none of them."""
-    changes = [
-        QuotaChange(
-            frozenset({part.entity_type: part.entity_name for part in entry.entity}.items()),
-            [(op.key, None if op.remove else op.value) for op in entry.ops],
-        )
-        for entry in request.entries
-    ]
+    changes = yield from in_slices(_change, request.entries)
     results: dict[Entity, tuple[ErrorCode, str | None]]
     if not context.cluster_allowed(Operation.ALTER_CONFIGS):
         results = {change.entity: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None) for change in changes}

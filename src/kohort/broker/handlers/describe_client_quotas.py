@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from kohort.broker.authorizer import Operation
-from kohort.broker.client_quotas import CLIENT_ID, IP, TYPES, USER, EntityFilter
+from kohort.broker.client_quotas import CLIENT_ID, IP, TYPES, USER, Entity, EntityFilter
 from kohort.broker.context import Context
 from kohort.broker.handlers import ONE_STEP, Served
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
@@ -22,22 +23,22 @@ Component = DescribeClientQuotasRequest.Component
 Entry = DescribeClientQuotasResponse.Entry
 
 
-def handle(request: DescribeClientQuotasRequest, context: Context) -> DescribeClientQuotasResponse:
+def handle(request: DescribeClientQuotasRequest, context: Context) -> Slices[DescribeClientQuotasResponse]:
     if not context.cluster_allowed(Operation.DESCRIBE_CONFIGS):
         return _failed(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     try:
         wanted = _filter(request.components, request.strict)
     except KafkaError as error:
         return _failed(error.code, error.detail)
-    return DescribeClientQuotasResponse(
-        error_message=None,
-        entries=[
-            Entry(
-                entity=[Entry.Entity(entity_type=kind, entity_name=name) for kind, name in entity],
-                values=[Entry.Value(key=key, value=value) for key, value in quotas.items()],
-            )
-            for entity, quotas in context.broker.client_quotas.matching(wanted)
-        ],
+    found = list(context.broker.client_quotas.matching(wanted))
+    return DescribeClientQuotasResponse(error_message=None, entries=(yield from in_slices(_entry, found)))
+
+
+def _entry(described: tuple[Entity, dict[str, float]]) -> Entry:
+    entity, quotas = described
+    return Entry(
+        entity=[Entry.Entity(entity_type=kind, entity_name=name) for kind, name in entity],
+        values=[Entry.Value(key=key, value=value) for key, value in quotas.items()],
     )
 
 
