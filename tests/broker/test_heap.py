@@ -20,7 +20,7 @@ print(kept, faults())
 
 
 def test_freed_buffers_are_used_again() -> None:
-    """A page is touched for the first time once, not for each buffer; where the allocator is another, nothing is said."""
+    """A page is touched for the first time once, not for each buffer; of other allocators nothing is said."""
     ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     kept, faults = ran.stdout.split()
     assert kept == "False" or int(faults) < 1000

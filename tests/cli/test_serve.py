@@ -166,6 +166,10 @@ def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
         (["--ephemeral", "--advertise", "0.0.0.0"], "0.0.0.0:0 is no host"),
         (["--ephemeral", "--colour"], "No such option: --colour"),
         (["--set", "log.dirs=a,b"], "one directory is possible, not 2"),
+        (
+            ["--ephemeral", "--listen", "127.0.0.1:0", "--set", "listeners=SASL_SSL://:9093"],
+            "SASL_SSL would be SASL_SSL, but only PLAINTEXT is served",
+        ),
     ],
 )  # fmt: skip
 def test_a_call_that_can_not_be(options: list[str], said: str) -> None:

@@ -110,9 +110,15 @@ def serve(options: ServeOptions) -> NoReturn:
 def _settings(options: ServeOptions) -> tuple[Settings, Endpoint, Endpoint | None]:
     """The configuration, the endpoint to listen on, and that of metrics."""
     from kohort.broker.config import Settings
-    from kohort.broker.config.listeners import advertised_endpoint, listening_endpoint, split_endpoint
+    from kohort.broker.config.listeners import (
+        advertised_endpoint,
+        check_protocols,
+        listening_endpoint,
+        split_endpoint,
+    )
 
     settings = Settings.load(Path(options.config) if options.config else None, os.environ, options.set)
+    check_protocols(settings)  # a listener that can't be had isn't replaced by one in plain text
     if options.listen is not None or settings.configured("listeners") is None:
         endpoint = split_endpoint(options.listen or DEFAULT_LISTEN)
         where = "--listen" if options.listen else "kohort serve's default"

@@ -65,7 +65,21 @@ def split_endpoint(text: str) -> Endpoint:
     return Endpoint(host, int(port))
 
 
+def check_protocols(settings: Settings) -> None:
+    """Raises ConfigError for a listener with a protocol that isn't served."""
+    _endpoints(settings, "listeners")
+
+
 def _only(settings: Settings, key: str) -> Endpoint:
+    endpoints = _endpoints(settings, key)
+    if len(endpoints) != 1:
+        where = f"{key} ({settings.source_of(key)})"
+        raise ConfigError(f"{where}: one listener is needed, not {len(endpoints)}")
+    return endpoints[0]
+
+
+def _endpoints(settings: Settings, key: str) -> list[Endpoint]:
+    """The addresses of a key's listeners, without the controller's."""
     where = f"{key} ({settings.source_of(key)})"
     controllers = {name.upper() for name in settings.names("controller.listener.names")}
     protocols = dict(
@@ -84,6 +98,4 @@ def _only(settings: Settings, key: str) -> Endpoint:
         if protocol != "PLAINTEXT":
             raise ConfigError(f"{where}: {name} would be {protocol}, but only PLAINTEXT is served")
         endpoints.append(split_endpoint(address))
-    if len(endpoints) != 1:
-        raise ConfigError(f"{where}: one listener is needed, not {len(endpoints)}")
-    return endpoints[0]
+    return endpoints
