@@ -21,7 +21,9 @@ NEED_ARROW = {
         "column_block", "column_path", "columns", "json_columns", "parquet_writer", "read_csv", "read_lines",
         "read_parquet", "render_json", "render_template",
     )),
-    *(f"kohort.protocol.records.{name}" for name in ("arrow", "check_kernel", "columns", "jit", "kernels", "partitioner")),
+    *(f"kohort.protocol.records.{name}" for name in (
+        "arrow", "check_kernel", "columns", "jit", "kernels", "partitioner",
+    )),
     "kohort.client.producing.tables",
 }  # fmt: skip
 NEED_MORE = ("kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document")
