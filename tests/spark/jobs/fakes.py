@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.epoch import EpochStatistics, OffsetRange
 from kohort.spark.executor_rpc.client import RpcAddress, SplitInput
 from kohort.spark.jobs.stages.context import StageContext
+from kohort.spark.reading.reader import CorruptBatch
 
 
 @dataclass
@@ -52,12 +53,22 @@ def splits(*numbers: int) -> Iterator[pa.RecordBatch]:
 
 
 class FakeReader:
-    """Gives records of (partition, offset, timestamp, key, value)."""
+    """Gives records of (partition, offset, timestamp, key, value), and meets corrupt batches."""
 
-    def __init__(self, records: Sequence[tuple[int, int, int, bytes | None, bytes | None]]) -> None:
+    def __init__(
+        self,
+        records: Sequence[tuple[int, int, int, bytes | None, bytes | None]],
+        batches: Sequence[CorruptBatch] = (),
+    ) -> None:
         self._records = records
+        self._batches = batches
 
-    def read_all(self, ranges: Sequence[tuple[str, int, int, int]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read_all(
+        self, ranges: Sequence[tuple[str, int, int, int]], *, corrupt: Callable[[CorruptBatch], None] | None = None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for batch in self._batches:
+            assert corrupt is not None
+            corrupt(batch)
         for number, (_, partition, start, end) in enumerate(ranges):
             mine = [each for each in self._records if each[0] == partition and start <= each[1] < end]
             for _, offset, timestamp, key, value in mine:

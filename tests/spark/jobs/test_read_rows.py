@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
+from typing import Literal
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812
 
 from kohort.client.config import ClientConfig
+from kohort.client.types import TopicPartition
 from kohort.spark import reading
 from kohort.spark.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.formats.derived_times import DerivedTime
@@ -17,6 +19,7 @@ from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.stages.read_rows import RowsReading, read_rows_stage
 from kohort.spark.jobs.subtopology_jobs import last_of_each_key
 from kohort.spark.program.internal_columns import PARTITION, TIMESTAMP
+from kohort.spark.reading.reader import CorruptBatch
 from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 
 SCHEMA = T.StructType([T.StructField("a", T.IntegerType()), T.StructField("at", T.TimestampType())])
@@ -68,6 +71,27 @@ def test_without_event_time_records_have_their_own(monkeypatch: pytest.MonkeyPat
     assert list(rows[0]) == ["a", "at", "_partition"]
     report = rpc.reports["rows"]
     assert (report.dropped, report.max_times, report.dead.num_rows) == (1, {0: 100, 1: 103}, 0)
+
+
+@pytest.mark.parametrize(("on_error", "kept"), [("drop", 0), ("dead", 1)])
+def test_a_batch_that_can_not_be_read_is_left_out_and_told_of(
+    on_error: Literal["drop", "dead"], kept: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rpc = FakeRpc()
+    batch = CorruptBatch(TopicPartition("t", 1), 7, 10, "corrupt data", b"the batch", 104)
+    monkeypatch.setattr(reading, "shared", lambda servers: FakeReader(RECORDS[2:], [batch]), raising=False)
+    rpc.ranges = (OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 0, 10))
+    stage = read_rows_stage(rpc.context, replace(READING, on_error=on_error))
+    assert [row["a"] for rows in stage(splits(0)) for row in rows.to_pylist()] == [2, 3]
+    report = rpc.reports["rows"]
+    assert (report.records, report.reasons, report.dead.num_rows) == (2, {"unreadable": 3}, kept)
+    assert "topic t, partition 1: a batch that can't be read, offsets 7 to 9: corrupt data" in caplog.text
+    if kept:
+        (dead,) = report.dead.to_pylist()
+        assert "offsets 7 to 9" in dead.pop("error") and not dead.pop("headers")
+        assert dead == {
+            "topic": "t", "partition": 1, "offset": 7, "timestamp": 104, "key": None, "value": b"the batch"
+        }  # fmt: skip
 
 
 def test_fail_stops_at_the_first_bad_record(monkeypatch: pytest.MonkeyPatch) -> None:

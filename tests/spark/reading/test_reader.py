@@ -16,8 +16,12 @@ import pytest
 from kohort.client import Producer, TopicPartition
 from kohort.client.admin import Admin
 from kohort.client.errors import NoBrokerError
+from kohort.log import Origin
 from kohort.protocol.records.arrow import RECORD_SCHEMA
+from kohort.protocol.records.batch import read_header, scan_batches, write_header
+from kohort.protocol.records.rows import encode_records
 from kohort.spark.reading import RangeError, RangeReader, shared
+from kohort.spark.reading.reader import CorruptBatch
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
 
@@ -70,6 +74,60 @@ def test_only_what_was_asked_for(kohort_fresh_broker: Broker) -> None:
     reader.close()
     assert len(found(reader, 0, 10)) == 10
     reader.close()
+    reader.close()
+
+
+def poison(broker: Broker, records: int, claimed: int) -> None:
+    """Appends a batch that claims to have other records than it has, as another broker's log may have one."""
+    data = bytearray(encode_records([(None, b"x" * 20)] * records, 1_000))
+    header = read_header(data)._replace(record_count=claimed, last_offset_delta=claimed - 1)
+    write_header(data, header)
+
+    async def append() -> None:
+        partition = broker.server.broker.topics.partition("t", 0)
+        assert partition is not None
+        partition.log.append(data, now=1_000, origin=Origin.COORDINATOR)
+
+    assert broker._thread is not None
+    broker._thread.run(append())
+
+
+def flip(broker: Broker, offset: int) -> None:
+    """Changes a byte of the records of the batch that begins at an offset: its checksum is wrong then."""
+    (path,) = (broker.server.broker.log_manager.directory / "t-0").glob("*.log")
+    data = bytearray(path.read_bytes())
+    (at,) = (header.end - 1 for header in scan_batches(bytes(data)) if header.base_offset == offset)
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([data[at] ^ 1]))
+
+
+def test_corrupt_batches_are_left_out_if_somebody_is_told(kohort_fresh_broker: Broker) -> None:
+    servers = kohort_fresh_broker.bootstrap_servers
+    numbers(servers, 0, 10)
+    poison(kohort_fresh_broker, 3, 5)
+    numbers(servers, 10, 10)
+    poison(kohort_fresh_broker, 5, 2)
+    numbers(servers, 20, 10)
+    flip(kohort_fresh_broker, 0)
+    reader = RangeReader(servers)
+    seen: list[CorruptBatch] = []
+    values = [
+        value
+        for _, batch in reader.read_all([("t", 0, 0, 37)], corrupt=seen.append)
+        for value in batch.column("value").to_pylist()
+    ]
+    assert values == [b"%d" % number for number in range(10, 30)]
+    assert [(each.offset, each.next_offset) for each in seen] == [(0, 10), (10, 15), (25, 27)]
+    assert [read_header(each.data).record_count for each in seen[1:]] == [5, 2]
+    assert all(each.reason for each in seen)
+    for start, end in ((0, 5), (10, 15), (12, 20), (20, 26)):
+        with pytest.raises(RangeError, match="corrupt data"):
+            found(reader, start, end)
+    assert len(found(reader, 15, 25)) == 10
+    seen.clear()
+    assert not list(reader.read_all([("t", 0, 12, 14)], corrupt=seen.append))
+    assert [(each.offset, each.next_offset) for each in seen] == [(12, 14)]
     reader.close()
 
 

@@ -50,7 +50,13 @@ class Range(NamedTuple):
 
 
 async def fetch_range(
-    cluster: Cluster, wanted: Range, *, committed: bool, patience_ms: float, into: asyncio.Queue[Piece | None]
+    cluster: Cluster,
+    wanted: Range,
+    *,
+    committed: bool,
+    patience_ms: float,
+    into: asyncio.Queue[Piece | RecordError | None],
+    past_corrupt: bool = False,
 ) -> None:
     """Fetch a range; what came is put into the queue, piece by piece, and None after the last one.
 
@@ -60,19 +66,27 @@ async def fetch_range(
         committed: whether records of open and aborted transactions are left out.
         patience_ms: how long to go on without any progress.
         into: its size bounds how far fetching runs ahead of reading.
+        past_corrupt: whether a corrupt batch is put there as an error, in its place, and fetching goes on behind it.
 
     Raises:
         RangeError: the offsets aren't there (any more, or yet), a batch is corrupt, or no broker gave them in time.
         KafkaError, ClientError: what won't change by waiting, as TOPIC_AUTHORIZATION_FAILED.
     """
-    await _RangeFetch(cluster, wanted, committed, patience_ms, into).run()
+    await _RangeFetch(cluster, wanted, committed, patience_ms, into, past_corrupt).run()
 
 
 class _RangeFetch:
     def __init__(
-        self, cluster: Cluster, wanted: Range, committed: bool, patience_ms: float, into: asyncio.Queue[Piece | None]
+        self,
+        cluster: Cluster,
+        wanted: Range,
+        committed: bool,
+        patience_ms: float,
+        into: asyncio.Queue[Piece | RecordError | None],
+        past_corrupt: bool = False,
     ) -> None:
         self._cluster, self._wanted, self._committed = cluster, wanted, committed
+        self._past_corrupt = past_corrupt
         self._patience_ms, self._into = patience_ms, into
         self._at = TopicPartition(wanted.topic, wanted.partition)
         self._offset = wanted.start
@@ -184,7 +198,11 @@ class _RangeFetch:
         aborted = read.aborted_transactions if self._committed else None
         answer = read_fetch(self._at, data, self._offset, aborted, piece_bytes=PIECE_BYTES)
         if answer.error is not None and not answer.pieces:
-            raise answer.error
+            if not self._past_corrupt:
+                raise answer.error
+            await self._into.put(answer.error)
+            self._offset = answer.error.next_offset
+            return ()
         if answer.cut_off:
             self._size = min(2 * self._size, _MOST_GROWN)
             return ()

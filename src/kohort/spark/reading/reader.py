@@ -6,8 +6,8 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,7 @@ from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.reading.errors import RangeError
 from kohort.spark.reading.fetching import Range, fetch_range
 
-__all__ = ["Range", "RangeReader", "shared"]
+__all__ = ["CorruptBatch", "Range", "RangeReader", "shared"]
 
 PATIENCE_MS: Final = 60_000
 
@@ -36,6 +36,30 @@ _AHEAD: Final = 4
 
 _QUEUED: Final = 2
 """Pieces of a range that wait to be read."""
+
+
+@dataclass(frozen=True)
+class CorruptBatch:
+    """A batch whose records can't be read.
+
+    Attributes:
+        offset, next_offset: of its first record that is wanted, and after its last one.
+        reason: what is wrong with it.
+        data: the batch, as far as it is known.
+        timestamp: its latest, in ms; -1 if it isn't known.
+    """
+
+    partition: TopicPartition
+    offset: int
+    next_offset: int
+    reason: str
+    data: bytes = b""
+    timestamp: int = -1
+
+    @classmethod
+    def of(cls, error: RecordError, wanted: Range, data: bytes = b"", timestamp: int = -1) -> CorruptBatch:
+        end = min(error.next_offset, wanted.end)
+        return cls(error.partition, error.offset, end, error.reason, data, timestamp)
 
 
 class RangeReader:
@@ -81,19 +105,25 @@ class RangeReader:
             yield batch
 
     def read_all(
-        self, ranges: Sequence[tuple[str, int, int, int]], *, committed: bool = True
+        self,
+        ranges: Sequence[tuple[str, int, int, int]],
+        *,
+        committed: bool = True,
+        corrupt: Callable[[CorruptBatch], None] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """As `read`, of several ranges, one after the other; the next ones are fetched meanwhile.
 
         Args:
             ranges: (topic, partition, start, end) each.
             committed: as for `read`.
+            corrupt: told of each batch whose records can't be read, which is left out; without it, such a batch is an
+                error.
 
         Returns:
             (number of the range, batch) pairs.
         """
-        for number, wanted, piece in self._pieces([Range(*each) for each in ranges], committed):
-            for batch in _decoded(piece, wanted):
+        for number, wanted, piece in self._pieces([Range(*each) for each in ranges], committed, corrupt):
+            for batch in _decoded(piece, wanted, corrupt):
                 yield number, batch
 
     def read_typed(self, wanted: Range, *, committed: bool = True) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
@@ -102,7 +132,9 @@ class RangeReader:
             for batch in _decoded(piece, wanted):
                 yield batch, _timestamp_types(piece, batch)
 
-    def _pieces(self, ranges: Sequence[Range], committed: bool) -> Iterator[tuple[int, Range, Piece]]:
+    def _pieces(
+        self, ranges: Sequence[Range], committed: bool, corrupt: Callable[[CorruptBatch], None] | None = None
+    ) -> Iterator[tuple[int, Range, Piece]]:
         """What comes of ranges, in order, with the number of its range."""
         wanted = [(number, each) for number, each in enumerate(ranges) if each.start < each.end]
         if not wanted:
@@ -115,10 +147,14 @@ class RangeReader:
             while waiting or running:
                 while waiting and len(running) < _AHEAD:
                     number, each = waiting.popleft()
-                    running.append((number, each, opened.fetch(each, committed, self._patience_ms)))
+                    fetching = opened.fetch(each, committed, self._patience_ms, past_corrupt=corrupt is not None)
+                    running.append((number, each, fetching))
                 number, each, fetch = running[0]
                 while (piece := opened.thread.run(fetch.next())) is not None:
-                    yield number, each, piece
+                    if not isinstance(piece, RecordError):
+                        yield number, each, piece
+                    elif corrupt is not None:
+                        corrupt(CorruptBatch.of(piece, each))
                 running.popleft()
         finally:
             if running and not opened.thread.loop.is_closed() and opened.pid == os.getpid():
@@ -187,15 +223,24 @@ def shared(servers: Servers) -> RangeReader:
 
 
 class _Fetch:
-    def __init__(self, opened: _Opened, wanted: Range, committed: bool, patience_ms: float) -> None:
-        self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue(_QUEUED)
-        self.task = asyncio.create_task(self._run(opened, wanted, committed, patience_ms))
+    def __init__(self, opened: _Opened, wanted: Range, committed: bool, patience_ms: float, past_corrupt: bool) -> None:
+        self._pieces: asyncio.Queue[Piece | RecordError | None] = asyncio.Queue(_QUEUED)
+        self.task = asyncio.create_task(self._run(opened, wanted, committed, patience_ms, past_corrupt))
 
-    async def _run(self, opened: _Opened, wanted: Range, committed: bool, patience_ms: float) -> None:
+    async def _run(
+        self, opened: _Opened, wanted: Range, committed: bool, patience_ms: float, past_corrupt: bool
+    ) -> None:
         cluster = await opened.cluster(patience_ms)
-        await fetch_range(cluster, wanted, committed=committed, patience_ms=patience_ms, into=self._pieces)
+        await fetch_range(
+            cluster,
+            wanted,
+            committed=committed,
+            patience_ms=patience_ms,
+            into=self._pieces,
+            past_corrupt=past_corrupt,
+        )
 
-    async def next(self) -> Piece | None:
+    async def next(self) -> Piece | RecordError | None:
         if self._pieces.empty() and not self.task.done():
             getting = asyncio.ensure_future(self._pieces.get())
             await asyncio.wait([getting, self.task], return_when=asyncio.FIRST_COMPLETED)
@@ -218,9 +263,9 @@ class _Opened:
         self._starting: asyncio.Lock | None = None
         self.thread = LoopThread("kohort-range-reader")
 
-    def fetch(self, wanted: Range, committed: bool, patience_ms: float) -> _Fetch:
+    def fetch(self, wanted: Range, committed: bool, patience_ms: float, *, past_corrupt: bool) -> _Fetch:
         async def begin() -> _Fetch:
-            return _Fetch(self, wanted, committed, patience_ms)
+            return _Fetch(self, wanted, committed, patience_ms, past_corrupt)
 
         return self.thread.run(begin())
 
@@ -274,16 +319,23 @@ async def _cancel(fetches: Sequence[_Fetch]) -> None:
     await asyncio.gather(*(fetch.task for fetch in fetches), return_exceptions=True)
 
 
-def _decoded(piece: Piece, wanted: Range) -> Iterator[pa.RecordBatch]:
+def _decoded(
+    piece: Piece, wanted: Range, corrupt: Callable[[CorruptBatch], None] | None = None
+) -> Iterator[pa.RecordBatch]:
     """A piece's records that are in the range."""
     module = load_columns().result()
     at = TopicPartition(wanted.topic, wanted.partition)
     rest: Piece | None = piece
-    while rest is not None:
+    while rest is not None and rest.headers[0].base_offset < wanted.end:
         try:
             decoded = DecodedPiece(at, rest, max(wanted.start, rest.offset), module)
         except RecordError as error:
-            raise RangeError(*wanted, error.offset, str(error)) from error
+            if corrupt is None:
+                raise RangeError(*wanted, error.offset, str(error)) from error
+            header = rest.headers[0]
+            corrupt(CorruptBatch.of(error, wanted, rest.data[header.position : header.end], header.max_timestamp))
+            rest = rest.part(1) if len(rest.headers) > 1 else None
+            continue
         batch = decoded.take_batch(decoded.left).select(RECORD_SCHEMA.names)
         if batch.num_rows and batch.column(0)[-1].as_py() >= wanted.end:
             batch = batch.slice(0, int(np.searchsorted(batch.column(0).to_numpy(), wanted.end)))

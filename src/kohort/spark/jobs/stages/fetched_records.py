@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,16 @@ from kohort.client.config import ClientConfig
 from kohort.spark.epoch import DEAD_SCHEMA, EpochStatistics
 from kohort.spark.executor_rpc.client import SplitInput
 from kohort.spark.jobs.batches import one_batch
+from kohort.spark.jobs.drop_reasons import UNREADABLE
 from kohort.spark.jobs.stages.stream_time import LAST_MS
+
+if TYPE_CHECKING:
+    from kohort.spark.reading.reader import CorruptBatch
+
+log = logging.getLogger("kohort.spark.jobs")
+
+OnError: TypeAlias = Literal["fail", "drop", "dead"]
+"""Whether unreadable records end the job, are counted, or are reported with their content."""
 
 _AT_ONCE_ROWS: Final = 65_536
 _AT_ONCE_BYTES: Final = 32 * 1024 * 1024
@@ -53,15 +63,23 @@ class FetchedRecords:
 
 
 def fetch_records(
-    split_input: SplitInput, servers: ClientConfig, statistics: EpochStatistics
+    split_input: SplitInput, servers: ClientConfig, statistics: EpochStatistics, on_error: OnError = "fail"
 ) -> Iterator[FetchedRecords]:
-    """All records of a split, counted in `statistics`, many at once so that decoding costs little for each."""
+    """All records of a split, counted in `statistics`, many at once so that decoding costs little for each.
+
+    Args:
+        on_error: what becomes of batches whose records can't be read.
+    """
     from kohort.spark.reading import shared
+
+    def leave_out(batch: CorruptBatch) -> None:
+        _leave_out(statistics, batch, keep=on_error == "dead")
 
     ranges = [(each.topic, each.partition, each.start, each.end) for each in split_input.ranges]
     some: list[tuple[int, pa.RecordBatch]] = []
     rows = size = 0
-    for number, batch in shared(servers).read_all(ranges):
+    corrupt = None if on_error == "fail" else leave_out
+    for number, batch in shared(servers).read_all(ranges, corrupt=corrupt):
         some.append((ranges[number][1], batch))
         statistics.records += batch.num_rows
         size += _bytes(batch)
@@ -102,6 +120,19 @@ def note_dead(statistics: EpochStatistics, fetched: FetchedRecords, rows: list[i
         pa.array(errors, pa.string()),
     ]
     statistics.dead = pa.concat_tables([statistics.dead, pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)])
+
+
+def _leave_out(statistics: EpochStatistics, batch: CorruptBatch, *, keep: bool) -> None:
+    """Counts the records of a batch that can't be read; keeps the batch as one bad record, if it is wanted."""
+    topic, partition = batch.partition
+    last = batch.next_offset - 1
+    error = f"a batch that can't be read, offsets {batch.offset} to {last}: {batch.reason}"
+    log.warning("topic %s, partition %d: %s", topic, partition, error)
+    statistics.drop(UNREADABLE, batch.next_offset - batch.offset)
+    if keep:
+        columns = [[topic], [partition], [batch.offset], [batch.timestamp], [None], [batch.data], [[]], [error]]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, DEAD_SCHEMA, strict=True)]
+        statistics.dead = pa.concat_tables([statistics.dead, pa.Table.from_arrays(arrays, schema=DEAD_SCHEMA)])
 
 
 def _concatenated(topic: str, some: list[tuple[int, pa.RecordBatch]]) -> FetchedRecords:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.drop_reasons import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE
 from kohort.spark.jobs.stages.context import READING, Stage, StageContext, splits_of, then_freeze_garbage
-from kohort.spark.jobs.stages.fetched_records import FetchedRecords, fetch_records, note_dead, note_times
+from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
@@ -59,7 +59,7 @@ class RowsReading:
     format: str
     avro_schema: str | None
     event_time: str | None
-    on_error: Literal["fail", "drop", "dead"]
+    on_error: OnError
     internal_columns: tuple[str, ...]
     table: bool
     whole_partitions: bool = False
@@ -84,7 +84,7 @@ def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
 def _read(context: StageContext, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
     split_input = context.request_input(split, whole_partitions=reading.whole_partitions)
     statistics, clock = EpochStatistics(), StreamTimes(split_input.stream_times)
-    for fetched in fetch_records(split_input, reading.servers, statistics):
+    for fetched in fetch_records(split_input, reading.servers, statistics, reading.on_error):
         batch = _decode(fetched, reading, statistics, clock, split_input.partitions)
         if batch.num_rows:
             yield batch
