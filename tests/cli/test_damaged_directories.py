@@ -118,5 +118,5 @@ def test_some_damages(original: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_many_damages(original: Path, tmp_path: Path) -> None:
-    for seed in range(100, 1100):
+    for seed in range(25, 425):
         survive(original, tmp_path / "data", seed)
