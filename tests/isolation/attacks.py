@@ -114,6 +114,15 @@ def _packed(count: int, key: bytes | None, size: int) -> bytes:
     return bytes(compress(Compression.ZSTD, b"".join(varint(len(body)) + body for body in bodies)))
 
 
+def headers(count: int) -> bytes:
+    """A small batch that expands to one record with so many headers."""
+    body = b"\0\0\0\1\1" + varint(count) + b"\0\1" * count
+    data = bytearray(HEADER_SIZE) + bytes(compress(Compression.ZSTD, varint(len(body)) + body))
+    header = read_header(encode_records([(None, None)], 1_000))
+    write_header(data, header._replace(batch_length=len(data) - LENGTH_END, attributes=Compression.ZSTD))
+    return bytes(data)
+
+
 def new_topic(name: str, partitions: int = 1, **configs: str) -> bytes:
     wanted = [
         CreateTopicsRequest.Topic.Config(name=key.replace("_", "."), value=value) for key, value in configs.items()
@@ -196,6 +205,11 @@ def attacks(scale: float = 1.0) -> list[Attack]:
             "twenty bombs to a compacted topic",
             lambda: [frame(produce_request("compacted", records(n(100_000), key=b"k")), 8)] * 20,
             before=lambda: [new_topic("compacted", cleanup_policy="compact")],
+        ),
+        Attack(
+            "a batch of one record with very many headers",
+            lambda: [frame(produce_request("headers", headers(n(10_000_000))), 8)],
+            before=lambda: [new_topic("headers")],
         ),
         Attack(
             "a bomb of 127 MiB",

@@ -227,3 +227,9 @@ def test_every_batch_that_our_own_code_makes_is_taken() -> None:
     generator = random.Random(3)
     pairs = [(b"k" * generator.randrange(3), b"v" * generator.randrange(90)) for _ in range(300)]
     assert checked(bytes(encode_records(pairs, NOW))[HEADER_SIZE:], 300) == NOW
+
+
+def test_very_many_headers_of_one_record_are_looked_at_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    payload = record(0, headers=[("", None)] * 20_000)
+    monkeypatch.setattr(record_checks.KERNEL, "check", None)
+    assert len(list(check_records(payload, header_of(payload, 1), keyed=False, timestamps=ALL))) >= 20

@@ -21,6 +21,8 @@ from kohort.protocol.records.varint import read_varint
 RECORDS_A_SLICE: Final = 1000
 """Records that are looked at one by one before others get their turn."""
 
+_HEADERS_A_SLICE: Final = 500
+
 MAX_NAMED: Final = 100
 """Records whose errors are listed."""
 
@@ -42,6 +44,9 @@ whose third byte is the same for 8,192 of them."""
 
 _WORTH_A_CALL: Final = 16
 """Records from which on the compiled loop is quicker."""
+
+_COMPILED_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of records from which on the compiled loop, which isn't interrupted, would take too long."""
 
 _MOST: Final = 2**63 - 1
 
@@ -120,7 +125,7 @@ class _Check:
         self._code = ErrorCode.INVALID_RECORD
 
     def run(self) -> Generator[None, None, int]:
-        if KERNEL.check is not None and self._count >= _WORTH_A_CALL:
+        if KERNEL.check is not None and self._count >= _WORTH_A_CALL and len(self._payload) <= _COMPILED_BYTES:
             found = self._compiled(KERNEL.check)
             if found is not None:
                 yield
@@ -188,7 +193,7 @@ class _Check:
                     raise _MalformedError(f"a value of {value} bytes")
                 plain = payload[at] == 0 and at + 1 == end
                 if not plain:
-                    _check_headers(payload, at, end)
+                    yield from _check_headers(payload, at, end)
                 timestamp = self._base + delta
                 if timestamp > latest or none:
                     latest, none = timestamp, False
@@ -357,12 +362,14 @@ class _MalformedError(Exception):
     """A record's bytes aren't those of a record."""
 
 
-def _check_headers(payload: bytes, at: int, end: int) -> None:
-    """Checks a record's headers, from their count at `at` to `end`."""
+def _check_headers(payload: bytes, at: int, end: int) -> Generator[None, None, None]:
+    """Checks a record's headers, from their count at `at` to `end`; one record may have millions of them."""
     count, at = read_varint(payload, at)
     if not 0 <= count <= end - at:
         raise _MalformedError(f"{count} headers in {end - at} bytes")
-    for _ in range(count):
+    for number in range(1, count + 1):
+        if number % _HEADERS_A_SLICE == 0:
+            yield
         size, at = read_varint(payload, at)
         if size < 0 or size >= end - at:
             raise _MalformedError(f"a header's key of {size} bytes")
