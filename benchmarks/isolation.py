@@ -60,6 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:
         for make in (peers.kohort,) if options.without_kafka else (peers.kohort, peers.kafka):
             peer = make(Path(directory))
+            peer.server.settings = peers.SETTINGS | peers.ONE_NODE
             peer.start()
             try:
                 columns.append(asyncio.run(measure(peer, wanted, console)))

@@ -73,7 +73,7 @@ SMOKES: Final = {
     "dist": Smoke("kohort-.*\\.whl"),
 }
 ELSEWHERE: Final = {
-    "demo": "CI runs it",
+    "demo": "CI runs it, in a fresh root if it can",
     "test": "CI runs it",
     "test-long": "CI runs it",
     "test-fresh": "CI runs a part of it",

@@ -12,8 +12,8 @@ import pytest
 from kohort import extras
 from kohort.extras import MissingExtraError, require
 
-OF_EXTRAS = ("aiohttp", "fastavro", "matplotlib", "numba", "numpy", "ortools", "pandas", "pyarrow", "pyspark",
-             "rocksdict", "yaml")  # fmt: skip
+OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jwt", "matplotlib", "numba", "numpy", "ortools", "pandas",
+             "pyarrow", "pyspark", "rocksdict", "yaml")  # fmt: skip
 ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
 
 NEED_ARROW = {
@@ -70,8 +70,8 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (
             ["demo"],
-            "kohort demo needs numba, numpy, pyarrow, aiohttp, fastavro, pandas, pyspark, rocksdict and matplotlib: "
-            "pip install 'kohort[spark]'",
+            "kohort demo needs numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark, "
+            "rocksdict and matplotlib: pip install 'kohort[spark]'",
         ),
     ],
     ids=lambda value: "-".join(value[:1] + value[3:4]) if isinstance(value, list) else "",

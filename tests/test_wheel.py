@@ -18,7 +18,7 @@ from tests.tools import JAVA
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a gigabyte comes from the package index
 
-LARGEST = {"": 60, "arrow": 600, "placement": 420, "spark": 1800}
+LARGEST = {"": 60, "arrow": 600, "placement": 420, "security": 90, "spark": 1800}
 """Megabytes on disk."""
 
 LICENCES = """
@@ -99,6 +99,32 @@ print(app.describe(SparkSession.builder.master("local[1]").config("spark.ui.enab
 """
 
 
+SECURED = """
+import datetime, socket, ssl, sys
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, pkcs12
+from kohort.testing import BrokerProcess
+
+key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+name, end = x509.Name.from_rfc4514_string("CN=localhost"), now + datetime.timedelta(days=1)
+builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+builder = builder.not_valid_before(now).not_valid_after(end)
+builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
+certificate = builder.sign(key, hashes.SHA256())
+with open("server.p12", "wb") as store:
+    encryption = BestAvailableEncryption(b"secret")
+    store.write(pkcs12.serialize_key_and_certificates(b"server", key, certificate, None, encryption))
+keys = {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": "server.p12", "ssl.keystore.password": "secret"}
+with BrokerProcess(keys) as broker:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    context = ssl.create_default_context(cadata=certificate.public_bytes(Encoding.DER))
+    with context.wrap_socket(socket.create_connection((host, int(port))), server_hostname="localhost") as tls:
+        print(tls.version())
+"""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))
@@ -148,6 +174,11 @@ def test_placement_places(installed: Environment) -> None:
     assert "Placed by optimal" in installed.run("kohort", "place", "group.yaml")
 
 
+@pytest.mark.parametrize("installed", ["security"], indirect=True)
+def test_security_serves_with_a_keystore(installed: Environment) -> None:
+    assert installed.run("python", "-c", SECURED) == "TLSv1.3\n"
+
+
 @pytest.mark.parametrize("installed", ["spark"], indirect=True)
 def test_spark_describes_an_application(installed: Environment) -> None:
     JAVA.require()
@@ -163,6 +194,6 @@ def test_all_is_every_other_extra(wheel: Path) -> None:
         package, _, extra = needed.partition("; extra == ")
         found[extra.strip("'\"")].add(package)
     assert found.keys() == {*EXTRAS, "dev"}
-    assert found["arrow"] < found["spark"]
+    assert found["arrow"] | found["security"] < found["spark"]
     assert found["all"] == found["placement"] | found["spark"]
     assert found["all"] < found["dev"]

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["ARROW", "SPARK", "MissingExtraError", "are_installed", "require"]
+__all__ = ["ARROW", "SECURITY", "SPARK", "MissingExtraError", "are_installed", "require"]
 
 ARROW: Final = ("numba", "numpy", "pyarrow")
-SPARK: Final = (*ARROW, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
+SECURITY: Final = ("cryptography", "jwt")
+SPARK: Final = (*ARROW, *SECURITY, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
 
-_DISTRIBUTIONS: Final = {"yaml": "PyYAML"}
+_DISTRIBUTIONS: Final = {"jwt": "PyJWT", "yaml": "PyYAML"}
 
 
 class MissingExtraError(ImportError):

@@ -16,6 +16,7 @@ from tests.broker.streams.members import Crowd
 from tests.broker.streams.solvers import InProcess
 
 QUICK = [
+    "listeners=PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms=0",
     "offsets.topic.num.partitions=3",
     "transaction.state.log.num.partitions=3",
@@ -25,9 +26,7 @@ QUICK = [
 @contextlib.asynccontextmanager
 async def serving(directory: Path, *settings: str, **options: Any) -> AsyncIterator[Server]:
     """A server on a free port, stopped in the end."""
-    server = Server(
-        Settings.load(None, {}, [*QUICK, *settings]), data_dir=directory, host="127.0.0.1", port=0, **options
-    )
+    server = Server(Settings.load(None, {}, [*QUICK, *settings]), data_dir=directory, **options)
     await server.start()
     try:
         yield server
@@ -45,12 +44,15 @@ Test = Callable[[Server], Coroutine[Any, Any, None]]
 def with_server(tmp_path: Path) -> Run:
     """Runs a coroutine function with a server of its own."""
 
-    def run_test(test: Test, *settings: str, **options: Any) -> None:
+    def run_test(
+        test: Test, *settings: str, loop: Callable[[], asyncio.AbstractEventLoop] | None = None, **options: Any
+    ) -> None:
         async def main() -> None:
             async with serving(tmp_path, *settings, **options) as server:
                 await asyncio.wait_for(test(server), 60)
 
-        asyncio.run(main())
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(main())
 
     return run_test
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import struct
 from typing import Any
 
@@ -31,8 +32,10 @@ class RawClient:
         self._correlation_id = 0
 
     @classmethod
-    async def connect(cls, port: int) -> RawClient:
-        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 26))
+    async def connect(cls, port: int, tls: ssl.SSLContext | None = None) -> RawClient:
+        name = None if tls is None else "localhost"
+        opened = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26, ssl=tls, server_hostname=name)
+        return cls(*opened)
 
     async def call(self, request: Request, version: int | None = None, client_id: str | None = "raw") -> Any:
         """Send a request in a version, the newest unless given, and return its response."""
@@ -59,10 +62,10 @@ class RawClient:
         """Whether the server has closed the connection; waits for it."""
         try:
             return await asyncio.wait_for(self.reader.read(1), 10) == b""
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):  # SSLError: the alert that says why
             return True
 
     async def close(self) -> None:
         self.writer.close()
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
             await self.writer.wait_closed()

@@ -11,7 +11,9 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.broker.config import Settings
 from kohort.broker.context import Context
+from kohort.broker.handlers import init_producer_id
 from kohort.broker.session import Session
+from kohort.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.handlers.conftest import Rules
 
 DESCRIBE = Operation.DESCRIBE
@@ -62,3 +64,11 @@ def test_what_was_not_asked_for_is_not_said(tmp_path: Path, audit: pytest.LogCap
     assert denied.operations(ResourceType.TOPIC, "orders") == 0
     assert not denied.may_write_somewhere()
     assert not audit.records
+
+
+def test_a_producer_that_may_write_nowhere_is_told_of(tmp_path: Path, audit: pytest.LogCaptureFixture) -> None:
+    denied = context(tmp_path, (None, None, None))
+    init_producer_id.handle(InitProducerIdRequest(transactional_id=None), denied)
+    (record,) = audit.records
+    assert "denied" in record.getMessage()
+    assert "operation=IDEMPOTENT_WRITE" in record.getMessage()

@@ -100,7 +100,7 @@ def test_a_metadata_log_that_cannot_be_opened_is_told_of(tmp_path: Path, monkeyp
 def test_a_metadata_log_that_cannot_be_begun_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pwritev", failing(errno.ENOSPC))
     with pytest.raises(OSError, match="No space left") as caught:
-        Server(Settings.load(None, {}, []), data_dir=tmp_path, host="127.0.0.1", port=0)
+        Server(Settings.of({"listeners": "PLAINTEXT://127.0.0.1:0"}), data_dir=tmp_path)
     assert caught.value.filename == str(tmp_path / METADATA)
 
 
@@ -164,3 +164,20 @@ def test_stopping_syncs_nothing_for_partitions_that_nobody_has_used(
     asyncio.run(main())
     assert synced
     assert not [path for path in synced if "__consumer_offsets" in path]
+
+
+def test_a_metadata_log_that_is_gone_is_told_of(tmp_path: Path) -> None:
+    """Without it all partitions would be set aside as strays, for a disk that wasn't mounted, say."""
+    server_with_topics(tmp_path, 3)
+    kept = (tmp_path / METADATA).rename(tmp_path / "elsewhere")
+    for _ in range(2):
+        assert "it isn't there, but it was on the disk up to offset" in str(refused(tmp_path))
+        assert not (tmp_path / METADATA).exists()  # so that a backup can be put there
+    assert not list(tmp_path.glob("*-stray"))
+    kept.rename(tmp_path / METADATA)
+
+    async def topics() -> list[str]:
+        async with serving(tmp_path) as server:
+            return [topic.name for topic in server.broker.topics]
+
+    assert asyncio.run(topics()) == ["topic-0", "topic-1", "topic-2"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import timeit
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kohort.broker.metrics import Metrics, MetricsEndpoint, MetricSources
+from kohort.broker.audit import Audit
+from kohort.broker.metrics import Metrics, MetricsEndpoint, MetricSources, MetricsPort
 from kohort.broker.metrics.exposition import BrokerCollector, Exposition
 from kohort.broker.metrics.sources import ShareInFlight
 from kohort.broker.server import Server
@@ -58,7 +60,7 @@ async def scrape(server: Server) -> Samples:
     return samples(body)
 
 
-METRICS = ("127.0.0.1", 0)
+METRICS = MetricsPort("127.0.0.1", 0)
 
 
 def test_requests_are_counted_by_api(with_server: Run) -> None:
@@ -256,6 +258,14 @@ class NoShares:
         return 0
 
 
+class Nobody:
+    """Nobody had to wait."""
+
+    def __init__(self) -> None:
+        self.throttled: Counter[str] = Counter()
+        self.throttled_ms: Counter[str] = Counter()
+
+
 def nothing() -> MetricSources:
     return MetricSources(
         counters=Metrics(),
@@ -264,6 +274,8 @@ def nothing() -> MetricSources:
         share_state_shards=tuple,
         coordinators_loading=(),
         placements=Placer(),
+        throttling=Nobody(),
+        audit=Audit(),
         shares=NoShares(),
         delayed_fetches=int,
         fetch_sessions=int,

@@ -20,7 +20,7 @@ from kohort.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
-from tests.broker.handlers.conftest import ADVERTISED, in_one_go
+from tests.broker.handlers.conftest import ADVERTISED, done
 from tests.broker.handlers.share_groups import (
     GROUP,
     alter,
@@ -44,7 +44,7 @@ async def ask_of(broker: Broker, request: Request) -> Any:
     version = request.__message__.versions[-1]
     answer = asyncio.get_running_loop().create_future()
     response = found[1](request, Context(broker, version, now_ms(), "", Session(advertised=ADVERTISED)))
-    when_replied(in_one_go(response), answer.set_result)
+    when_replied(done(response), answer.set_result)
     return await asyncio.wait_for(answer, 10)
 
 

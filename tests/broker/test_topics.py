@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kohort.broker.coordinator_runtime import partition_for
 from kohort.broker.topics import ConfigResource, Topic, Topics, check_topic_name
-from kohort.broker.turns import in_one_go
 from kohort.log.log import Log
+from kohort.log.slices import in_one_go
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.stored.cluster_metadata import MetadataRecord
 

@@ -190,6 +190,35 @@ def test_what_belongs_to_no_topic_or_is_not_there(data: Path) -> None:
     assert kinds == {("nobody-3", "stray"), ("old-0.1234-stray", "stray"), ("people-0", "missing directory")}
 
 
+def test_a_metadata_log_that_is_gone(data: Path) -> None:
+    (data / "__cluster_metadata-0").rename(data / "elsewhere")
+    (finding,) = check(data)
+    assert (finding["partition"], finding["kind"]) == ("__cluster_metadata-0", "missing directory")
+    assert finding["offsets"][0]["from"] == 0
+
+
+def test_a_metadata_log_that_begins_later_says_nothing_of_strays_and_gaps(data: Path) -> None:
+    """Apache Kafka removes what a snapshot has; and files of other names may be there."""
+    metadata = data / "__cluster_metadata-0"
+    content = (metadata / "00000000000000000000.log").read_bytes()
+    (metadata / "notes.log").write_bytes(b"not a segment")
+    assert check(data, code=0) == []
+    second = read_header(content).size
+    for file in metadata.glob("0*.*"):
+        file.unlink()
+    (metadata / "00000000000000000001.log").write_bytes(content[second:])
+    assert not {"stray", "unreadable"} & {each["kind"] for each in check(data)}
+
+
+@pytest.mark.parametrize("options", [(), ("--repair",)])
+def test_what_was_shown_is_not_shown_again(data: Path, options: tuple[str, ...]) -> None:
+    (data / "nobody-3").mkdir()
+    result = invoke("log", "check", str(data), *options)
+    assert (result.exit_code, result.stdout.count("nobody-3")) == (1, 1)
+    (data / "nobody-3").rmdir()
+    assert invoke("log", "check", str(data), *options).stdout == "Nothing is wrong.\n"
+
+
 @pytest.mark.parametrize("name", ["missing", "empty"])
 def test_no_data_directory(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -160,6 +161,8 @@ def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
         (["--ephemeral", "--data-dir", "x"], "--ephemeral and --data-dir exclude each other"),
         (["--ephemeral", "--listen", "9092"], "'9092' isn't HOST:PORT, with a port between 0 and 65535"),
         (["--ephemeral", "--metrics", "here"], "'here' isn't HOST:PORT, with a port between 0 and 65535"),
+        (["--ephemeral", "--metrics-token-file", "x"], "--metrics-token-file x: No such file or directory"),
+        (["--ephemeral", "--metrics-certfile", sys.executable], "a PEM certificate and its key, without a password"),
         (["--ephemeral", "--set", "num.partition=1"], "there is no such key; did you mean num.partitions?"),
         (["--ephemeral", "--log-level", "loud"], "--log-level loud: one of debug, info, warning, error is needed"),
         (["--ephemeral", "--log-format", "xml"], "--log-format xml: one of text, json is needed"),
@@ -168,7 +171,15 @@ def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
         (["--set", "log.dirs=a,b"], "one directory is possible, not 2"),
         (
             ["--ephemeral", "--listen", "127.0.0.1:0", "--set", "listeners=SASL_SSL://:9093"],
-            "SASL_SSL would be SASL_SSL, but only PLAINTEXT is served",
+            "listener SASL_SSL: a listener with SSL needs a certificate",
+        ),
+        (
+            ["--ephemeral", "--listen", ":0", "--set", "listeners=SASL_SSL://:9093,PLAINTEXT://:9092"],
+            "has SASL_SSL, PLAINTEXT; say which, as SASL_SSL://:0, with commas between several",
+        ),
+        (
+            ["--ephemeral", "--advertise", "a:1", "--set", "listeners=SASL_SSL://:9093,PLAINTEXT://:9092"],
+            "SASL_SSL, PLAINTEXT can't have the same port; leave it out, or say SASL_SSL://a:1",
         ),
     ],
 )  # fmt: skip
@@ -226,6 +237,25 @@ def test_metrics_are_served(start: Start) -> None:
 
     with urllib.request.urlopen(f"http://127.0.0.1:{found[1] or found[2]}/metrics", timeout=PATIENCE) as answer:
         assert b"kohort_connections 0.0" in answer.read()
+
+
+def test_metrics_are_served_to_those_with_the_token(start: Start, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef\n")
+    process = start("--listen", "127.0.0.1:0", "--ephemeral", "--metrics", "0", "--metrics-token-file", str(token))
+    ready(process)
+    assert process.stderr is not None
+    logged = ""
+    while not (found := re.search(r"path=/metrics.* port=(\d+)|port=(\d+) path=/metrics", logged)):
+        logged += process.stderr.readline()
+    url = f"http://127.0.0.1:{found[1] or found[2]}/metrics"
+
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(url, timeout=PATIENCE)
+    request = urllib.request.Request(url, headers={"Authorization": "Bearer 0123456789abcdef"})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        assert b"kohort_connections 0.0" in answer.read()
+    assert "0123456789abcdef" not in logged
 
 
 def test_a_second_signal_ends_it_at_once(start: Start, tmp_path: Path) -> None:

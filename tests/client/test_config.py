@@ -183,11 +183,96 @@ def test_librdkafka_files_are_read(tmp_path: Path) -> None:
         ({"sasl.jaas.config": 'com.Krb5LoginModule required x="y";'}, "Krb5LoginModule can't be used"),
         ({"sasl.jaas.config": "x.PlainLoginModule required username=a;"}, "password="),
         ({"sasl.jaas.config": ""}, "nothing can't be used"),
+        (
+            {"sasl.jaas.config": 'x.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="a";'},
+            "unsecuredLoginStringClaim_sub: tokens without a signature",
+        ),
+        ({"sasl.oauthbearer.config": "principal=a"}, "tokens without a signature"),
+        ({"sasl.oauthbearer.method": "other"}, "oidc is wanted"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "x.JwtBearerJwtRetriever"}, "JwtBearerJwtRetriever can't be used"),
     ],
 )
 def test_what_a_file_gets_wrong_is_said_with_its_key(properties: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         ClientConfig.from_properties(properties, "f")
+
+
+BY_TOKEN = {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+OF_ISSUER = {
+    "bootstrap_servers": "a:1",
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "OAUTHBEARER",
+    "sasl_token_url": "https://issuer/token",
+    "sasl_username": "me",
+    "sasl_password": "secret",
+    "sasl_scope": "all",
+    "sasl_token_cafile": "/ca",
+    "sasl_extensions": {"cluster": "c"},
+}
+URL = {"sasl.oauthbearer.token.endpoint.url": "https://issuer/token"}
+HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {
+            "sasl.login.callback.handler.class": HANDLER,
+            "sasl.jaas.config": 'x.OAuthBearerLoginModule required clientId="me" clientSecret="secret" scope=all '
+            'ssl.truststore.location="/ca" extension_cluster="c";',
+        },
+        {
+            "sasl.oauthbearer.client.credentials.client.id": "me",
+            "sasl.oauthbearer.client.credentials.client.secret": "secret",
+            "sasl.oauthbearer.scope": "all",
+            "sasl.oauthbearer.jwt.retriever.class": "x.ClientCredentialsJwtRetriever",
+            "sasl.jaas.config": 'x.OAuthBearerLoginModule required clientId="other" ssl.truststore.location="/ca" '
+            'extension_cluster="c";',
+            "sasl.login.refresh.window.factor": "0.5",
+        },
+        {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": "me",
+            "sasl.oauthbearer.client.secret": "secret",
+            "sasl.oauthbearer.scope": "all",
+            "sasl.oauthbearer.extensions": "cluster=c",
+            "https.ca.location": "/ca",
+        },
+    ],
+    ids=["java's login module", "java's keys", "librdkafka"],
+)
+def test_who_issues_tokens_is_read(properties: dict[str, str]) -> None:
+    config, others = ClientConfig.from_properties(BY_TOKEN | URL | properties)
+    assert (config, others) == (ClientConfig(**OF_ISSUER), {})
+    assert "secret" not in repr(config)
+    assert hash(config)
+
+
+def test_a_file_with_a_token_is_read() -> None:
+    retriever = "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever"
+    file = {"sasl.oauthbearer.token.endpoint.url": "file:/t", "sasl.oauthbearer.jwt.retriever.class": retriever}
+    module = {"sasl.jaas.config": "x.OAuthBearerLoginModule required;"}
+    config, _ = ClientConfig.from_properties(BY_TOKEN | file | module)
+    assert config.sasl_token_url == "file:/t"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"sasl_token_url": None}, "needs sasl_token or sasl_token_url"),
+        ({"sasl_token": lambda: "t"}, "one of them"),
+        ({"sasl_token_url": "http://issuer/"}, "a file: or https: URL"),
+        ({"sasl_password": None}, "needs sasl_username and sasl_password with an https"),
+        ({"sasl_token_url": "file:/t"}, "only then"),
+        ({"sasl_extensions": {"auth": "x"}}, "sasl_extensions: 'auth'"),
+        ({"sasl_extensions": {"a1": "x"}}, "sasl_extensions: 'a1'"),
+        ({"sasl_extensions": {"a": "x\x01"}}, "sasl_extensions: 'a'"),
+        ({"sasl_mechanism": "PLAIN"}, "a token needs sasl_mechanism=OAUTHBEARER"),
+    ],
+)
+def test_what_is_wrong_about_tokens_is_said(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        ClientConfig(**{**OF_ISSUER, **settings})
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from kohort.client.config import ClientConfig
 from kohort.client.connection import Connection
 from kohort.client.errors import AuthenticationError, ConfigError, ConnectionLostError
-from kohort.client.sasl import Exchange, ScramError, plain, scram
+from kohort.client.sasl import Exchange, ScramError, TokenRefusedError, oauthbearer, plain, scram
 from kohort.protocol.message import Response
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -76,6 +77,14 @@ def test_scram_trusts_no_broker_that_does_not_know_the_password(first: bytes, la
             exchange.send(last)
 
 
+def test_oauthbearer_says_the_token_and_acknowledges_a_refusal() -> None:
+    exchange = oauthbearer("a.b.c", [("one", "1")])
+    assert next(exchange) == b"n,,\x01auth=Bearer a.b.c\x01one=1\x01\x01"
+    assert exchange.send(b'{"status":"invalid_token"}') == b"\x01"
+    with pytest.raises(TokenRefusedError, match="invalid_token"):
+        exchange.send(b"")
+
+
 def scenario(server: SaslServer, test: Callable[[ScriptedBroker], Any]) -> None:
     async def main() -> None:
         replies: dict[Any, Reply] = {HeartbeatRequest: lambda asked: HeartbeatResponse(), **server.script}
@@ -109,6 +118,80 @@ def test_credentials_are_shown_before_anything_else(mechanism: str, username: st
 
     scenario(server, test)
     assert server.accepted == 1
+
+
+def by_token(broker: ScriptedBroker, **settings: Any) -> ClientConfig:
+    known = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
+    return ClientConfig(bootstrap_servers=broker.address, **{**known, **settings})
+
+
+def test_tokens_are_shown_and_asked_for_again_before_the_session_ends() -> None:
+    server = SaslServer("cluster=a\x01", "first", "OAUTHBEARER")
+    server.lifetimes = [100, 0]
+    tokens = iter(["first", "second"])
+
+    async def token() -> str:
+        server.password = next(tokens)
+        return server.password
+
+    async def test(broker: ScriptedBroker) -> None:
+        settings = by_token(broker, sasl_token=token, sasl_extensions={"cluster": "a"})
+        connection = await Connection.open(broker.broker, settings)
+        await until(lambda: server.accepted == 2)
+        await connection.ask(BEAT, HeartbeatResponse)
+        await connection.close()
+        assert server.password == "second"
+
+    scenario(server, test)
+
+
+def test_requests_go_on_while_a_new_token_is_fetched() -> None:
+    server = SaslServer("", "good", "OAUTHBEARER")
+    server.lifetimes = [50, 0]
+    asked: list[None] = []
+    go = asyncio.Event()
+
+    async def token() -> str:
+        asked.append(None)
+        if len(asked) == 2:
+            await go.wait()
+        return "good"
+
+    async def test(broker: ScriptedBroker) -> None:
+        connection = await Connection.open(broker.broker, by_token(broker, sasl_token=token))
+        await until(lambda: len(asked) == 2)
+        await connection.ask(BEAT, HeartbeatResponse)
+        assert server.accepted == 1
+        go.set()
+        await until(lambda: server.accepted == 2)
+        await connection.ask(BEAT, HeartbeatResponse)
+        await connection.close()
+
+    scenario(server, test)
+
+
+def test_a_token_that_is_refused_is_an_error() -> None:
+    server = SaslServer("", "good", "OAUTHBEARER")
+
+    async def test(broker: ScriptedBroker) -> None:
+        with pytest.raises(AuthenticationError, match=r"127.0.0.1:\d+ .*: Authentication failed"):
+            await Connection.open(broker.broker, by_token(broker, sasl_token=lambda: "bad"))
+
+    scenario(server, test)
+
+
+def test_no_token_is_an_error_that_names_the_broker(tmp_path: Path) -> None:
+    async def test(broker: ScriptedBroker) -> None:
+        url = (tmp_path / "none").as_uri()
+        with pytest.raises(
+            AuthenticationError, match=r"127.0.0.1:\d+ .*: no token to log in with: .*none: No such file"
+        ):
+            await Connection.open(broker.broker, by_token(broker, sasl_token_url=url))
+        nobody = by_token(broker, sasl_token_url="https://localhost:1/", sasl_username="a", sasl_password="b")
+        with pytest.raises(ConnectionLostError, match=r"localhost:1/: .*refused"):
+            await Connection.open(broker.broker, nobody)
+
+    scenario(SaslServer("", "good", "OAUTHBEARER"), test)
 
 
 def test_a_mechanism_that_is_not_enabled_is_said_with_those_that_are() -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kohort.coordinator.purgatory import DelayedOperation, Purgatory
+from kohort.coordinator.purgatory import MANY_KEYS, DelayedOperation, Purgatory
 from kohort.coordinator.timing_wheel import TimingWheel
 
 
@@ -50,6 +51,50 @@ def test_an_event_completes_what_it_makes_ready() -> None:
     assert purgatory.check_and_complete("b") == 1
     assert (ready.diary, waiting.diary) == (["complete"], [])
     assert (purgatory.watched, purgatory.delayed, len(wheel)) == (2, 1, 1)
+
+
+def in_slices(purgatory: Purgatory, operation: Wait, count: int) -> Generator[None, None, None]:
+    return purgatory.watch_in_slices(operation, (f"key {number}" for number in range(count)))
+
+
+def test_very_many_keys_are_watched_and_released_in_slices() -> None:
+    purgatory, wheel = a_purgatory()
+    wait, other = Wait(100), Wait(200)
+    count = 10 * MANY_KEYS
+    assert sum(1 for _ in in_slices(purgatory, wait, count)) >= 9
+    purgatory.try_complete_else_watch(other, ["key 1"])
+    assert (purgatory.watched, purgatory.delayed) == (count + 1, 2)
+    wheel.advance(100)
+    assert wait.diary == ["complete", "expired"]
+    assert purgatory.delayed == 1
+    wait.ready = other.ready = True
+    assert purgatory.check_and_complete("key 0") == 0  # it is complete, and still under the key
+    assert purgatory.check_and_complete("key 1") == 1
+    assert sum(1 for _ in purgatory.release_in_slices(wait)) >= 9
+    assert (purgatory.watched, purgatory.delayed, len(wheel)) == (0, 0, 0)
+
+
+def test_what_is_completed_while_it_is_put_under_its_keys_goes_under_no_more() -> None:
+    purgatory, _ = a_purgatory()
+    wait = Wait(100)
+    watching = in_slices(purgatory, wait, 10 * MANY_KEYS)
+    next(watching)
+    wait.ready = True
+    assert purgatory.check_and_complete("key 0") == 1
+    assert list(watching) == []
+    assert list(purgatory.release_in_slices(wait)) == []
+    assert (purgatory.watched, purgatory.delayed) == (0, 0)
+
+
+def test_few_keys_are_released_at_once_and_a_cancelled_operation_from_all() -> None:
+    purgatory, wheel = a_purgatory()
+    few, many = Wait(100), Wait(100)
+    list(in_slices(purgatory, few, 3))
+    few.force_complete()
+    assert purgatory.watched == 0
+    list(in_slices(purgatory, many, 2 * MANY_KEYS))
+    assert purgatory.cancel("key 1") == [many]
+    assert (purgatory.watched, purgatory.delayed, len(wheel)) == (0, 0, 0)
 
 
 def test_an_event_under_another_key_completes_nothing() -> None:

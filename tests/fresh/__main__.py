@@ -35,7 +35,13 @@ REPOSITORY: Final = Path(__file__).parents[2]
 WORK: Final = REPOSITORY / ".cache" / "fresh"
 GIGABYTES: Final = 10
 """That a run may need."""
-RUNS: Final = {"demo": ("make demo", "root"), "test": ("make test", "root"), "user": ("make test", Root.USER)}
+RUNS: Final = {
+    "demo": ("make demo", "root"),
+    "test": ("make test", "root"),
+    "user": ("make test", Root.USER),
+    "both": ("make demo test", "root"),
+}
+USUAL: Final = ["demo", "test", "user"]
 TABLE_OF_MISSING: Final = re.compile(r"^ *Tests that were left out *\n(?:[┏┃┡│└├╇].*\n)+", re.MULTILINE)
 
 
@@ -92,7 +98,7 @@ def carry_out(
             # Without it there is no pip, and a user can't get it: the sentence that says so is kept in the log.
             root.run("cd kohort && make test", user)
             root.must(f"cd {root.home(user)}/kohort && scripts/install 'the venv module of python3' python3-venv")
-        full = command + (f" TESTS={shlex.quote(tests)}" if command == "make test" and tests else "")
+        full = command + (f" TESTS={shlex.quote(tests)}" if command.endswith(" test") and tests else "")
         started = time.monotonic()
         code = root.run(f"cd kohort && exec {full}", user)
         seconds = time.monotonic() - started
@@ -160,10 +166,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fresh", description=__doc__.partition("\n")[0])
     names = {release.codename: release for release in RELEASES}
     parser.add_argument("--systems", nargs="+", choices=names, default=list(names), help="which releases of Debian")
-    parser.add_argument("--runs", nargs="+", choices=RUNS, default=list(RUNS), help="user: make test without root")
+    parser.add_argument("--runs", nargs="+", choices=RUNS, default=USUAL, help="user: without root; both: in one root")
     parser.add_argument("--tests", default="", help="a selection for make test, such as 'tests/client tests/faults'")
     parser.add_argument("--keep", action="store_true", help="leave the roots in .cache/fresh")
-    parser.add_argument("--where-possible", action="store_true", help="no failure where roots can't be made")
+    parser.add_argument("--otherwise", help="a command to run here where roots can't be made, such as 'make demo'")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     console = Console(width=None if Console().is_terminal else 140)
@@ -171,7 +177,7 @@ def main() -> int:
         machine = able_machine()
     except (MirrorError, RootError) as error:
         console.print(str(error), soft_wrap=True)
-        return 0 if options.where_possible else 1
+        return subprocess.run(["sh", "-c", options.otherwise], check=False).returncode if options.otherwise else 1
     findings: list[Finding] = []
     try:
         for system in options.systems:

@@ -124,8 +124,8 @@ def test_without_a_mirror_of_debian_a_sentence_says_so() -> None:
 
 
 def hindered(script: str, why: str) -> None:
-    """Told in a line, which is a failure unless it needn't be possible."""
-    for options, code in (([], 1), (["--where-possible"], 0)):
+    """Told in a line, which is a failure; unless there is something else to do, which may be one."""
+    for options, code in (([], 1), (["--otherwise", "true"], 0), (["--otherwise", "exit 3"], 3)):
         command = [sys.executable, "-c", textwrap.dedent(script), *options]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
         assert (done.returncode, done.stderr) == (code, "")

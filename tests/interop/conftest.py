@@ -17,6 +17,7 @@ from .java.build import MAVEN_S
 from .java.jvm import Tools
 from .members import Members
 from .newest_kafka import NewestKafka, running
+from .secured import SecureKohort
 from .servers import Server, new_server
 from .streams_apps import Fleet, Garage, open_garage
 from .topics import create_topic
@@ -71,6 +72,15 @@ def own_server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Serve
     yield server
     if server.process is not None:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKohort]:
+    """A server with listeners of all protocols; modules that want it otherwise have their own."""
+    server = SecureKohort(tmp_path_factory.mktemp("secured"))
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ def command(program: str, options: dict[str, Any]) -> list[str]:
     if language == "go":
         return [str(toolchains.go_members()), name, json.dumps(options)]
     if language == "node":
-        return [*toolchains.node_members(), json.dumps(options)]
+        return [*toolchains.node_program("members"), json.dumps(options)]
     return [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps(options)]
 
 

@@ -9,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import trustme
 from confluent_kafka.admin import AdminClient
-from cryptography.hazmat.primitives import serialization
 
 from ..waiting import eventually
 from .apache_kafka import CLUSTER_ID, ApacheKafka, free_ports
+from .secured import PASSWORD, SCRAM_MECHANISMS, SECURE_PROTOCOLS, USER, House
 from .servers import QUICK_KRAFT
 
 # Groups of the newer protocols are as quick as the classic ones, and a node is small.
@@ -60,58 +59,17 @@ class NewestKafka(ApacheKafka):
 
 
 class SecureKafka(NewestKafka):
-    """A node that also listens with TLS (`SSL`), SASL (`SASL_PLAINTEXT`) and both; its certificate is for localhost.
+    """A node that also listens with TLS and SASL; its transactions are those of older clusters."""
 
-    Its transactions are those of older clusters: `transaction.version` is 1.
-
-    Attributes:
-        ports: by security protocol.
-        ca: what signed the certificate, PEM.
-        client_pem: a certificate with its key that `SSL` asks clients for.
-    """
-
-    USER, PASSWORD = "kohort", "a secret with spaces"
-
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        authority = trustme.CA()
-        self.ca, self.client_pem, server_pem = (directory / name for name in ("ca.pem", "client.pem", "server.pem"))
-        authority.cert_pem.write_to_path(str(self.ca))
-        authority.issue_cert("kohort@example.org").private_key_and_cert_chain_pem.write_to_path(str(self.client_pem))
-        server_pem.write_bytes(for_java(authority.issue_cert("localhost")))
-        self.ports = dict(zip(("SSL", "SASL_PLAINTEXT", "SASL_SSL"), free_ports(3), strict=True))
-        login = f'username="{self.USER}" password="{self.PASSWORD}"'
-        plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-        scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-        super().__init__(
-            directory,
-            {
-                "listener.security.protocol.map": ",".join(
-                    ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *(f"{each}:{each}" for each in self.ports)]
-                ),
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.location": str(server_pem),
-                "ssl.truststore.type": "PEM",
-                "ssl.truststore.location": str(self.ca),
-                "listener.name.ssl.ssl.client.auth": "required",
-                "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-            }
-            | {
-                f"listener.name.{listener}.{mechanism}.sasl.jaas.config": value
-                for listener in ("sasl_plaintext", "sasl_ssl")
-                for mechanism, value in {
-                    "plain": f'{plain} {login} user_{self.USER}="{self.PASSWORD}";',
-                    "scram-sha-256": scram,
-                    "scram-sha-512": scram,
-                }.items()
-            },
-        )
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.house = House(directory)
+        pem = {"ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM"}
+        super().__init__(directory, self.house.settings | pem | dict(settings or {}))
+        self.flags = FLAGS + self.house.java_flags
+        self.ports = dict(zip(SECURE_PROTOCOLS, free_ports(3), strict=True))
         self.format_options = (
             "--feature=transaction.version=1",
-            *(
-                f"--add-scram={mechanism}=[name={self.USER},password={self.PASSWORD}]"
-                for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
-            ),
+            *(f"--add-scram={mechanism}=[name={USER},password={PASSWORD}]" for mechanism in SCRAM_MECHANISMS),
         )
 
     def addresses(self) -> dict[str, str]:
@@ -121,14 +79,6 @@ class SecureKafka(NewestKafka):
             for key in ("listeners", "advertised.listeners"):
                 found[key] += f",{protocol}://localhost:{port}"
         return found
-
-
-def for_java(certificate: trustme.LeafCert) -> bytes:
-    """A certificate chain and its key as Java wants them: PEM, the key as PKCS#8."""
-    key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
-    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    chain = [each.bytes() for each in certificate.cert_chain_pems]
-    return b"".join([key.private_bytes(pem, pkcs8, serialization.NoEncryption()), *chain])
 
 
 class ClusterNode(NewestKafka):

@@ -131,7 +131,7 @@ class KohortServer(Server):
     def ready(self) -> bool:
         for line in self.said.read_text().splitlines(keepends=True):
             if line.startswith("kohort ready on ") and line.endswith("\n"):
-                self.port = int(line.rpartition(":")[2])
+                self.port = int(line.split()[3].rpartition(":")[2])  # of the first listener
                 return True
         return False
 

@@ -96,7 +96,7 @@ def test_each_record_is_done_once_or_used_up(programs: list[str], server: Server
         eventually(works(a, b, c), within=60, what="three work after the broker has crashed")
     finally:
         ends = feeder.stop()
-    eventually(lambda: done(server), within=60, what="the group has done all records")
+    eventually(lambda: done(server), within=150, what="the group has done all records")
     for member in (a, b, c):
         member.leave()
     lives = [Member(each.events, each.started, None if each in (a, b, c) else each.ended) for each in members.all]

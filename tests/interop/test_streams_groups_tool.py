@@ -141,6 +141,7 @@ def test_an_application_is_deleted(run_tool: RunTool, counted: Counted) -> None:
     assert counted.committed() == [-1001, -1001]
 
 
+@pytest.mark.long
 def test_settings_of_a_group(run_tool: RunTool, counted: Counted) -> None:
     entity = ["--entity-type", "groups", "--entity-name", counted.application]
     # Kafka 4.2 forgets the server's own defaults for a group that has any setting of its own.

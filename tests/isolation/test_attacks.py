@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kohort.broker.handlers import MAX_ITEMS
 from tests.interop.servers import KohortServer
 from tests.isolation.attacks import Attack, attacks
 from tests.isolation.frames import longest_arrays
@@ -58,12 +59,13 @@ def of_every_api(length: int) -> list[Attack]:
 
 
 def test_long_arrays_of_every_api(server: KohortServer) -> None:
-    judge(server, attacked(server, [Attack("all", lambda: [data for _, data in longest_arrays(300)])]))
+    frames = [data for _, data in longest_arrays(300)]
+    judge(server, attacked(server, [Attack("all", lambda: frames)]))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("length", [90_000, 400_000])
+@pytest.mark.parametrize("length", [MAX_ITEMS * 9 // 10, MAX_ITEMS * 11 // 10])
 def test_the_longest_arrays_of_every_api(server: KohortServer, length: int) -> None:
     """The longest that are taken, and longer ones, which are refused."""
     judge(server, attacked(server, of_every_api(length)))

@@ -74,12 +74,19 @@ class Watch:
         for client, _heartbeat in self._members:
             await client.close()
 
-    async def beside(self, attack: Attack) -> Waits:
-        """Runs an attack; returns what the members saw of it."""
-        async with self._turn:  # this process has other work then
-            frames = await attack.prepare(self._port)
-        waits = self._waits = Waits()
-        await attack.run(self._port, frames)
+    async def beside(self, attack: Attack, port: int | None = None) -> Waits:
+        """Runs an attack; returns what the members saw of it.
+
+        Args:
+            port: where; None for where the members are.
+        """
+        port = port or self._port
+        # The members beat on meanwhile, or they would lose their groups. What they see of it doesn't count, since this
+        # process has other work then.
+        frames = await asyncio.to_thread(asyncio.run, attack.prepare(port))
+        async with self._turn:
+            waits = self._waits = Waits()
+        await attack.run(port, frames)
         async with self._turn:
             pass
         return waits

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.log import Log, LogConfig
+from kohort.log.aside import copy_out
 from kohort.log.checking import KINDS, Checkpoints, Finding, check_partition
 from kohort.log.damage import Range
 from kohort.log.repair import repair_partition
@@ -132,6 +134,36 @@ def test_a_repair_that_was_interrupted_is_repeated(tmp_path: Path, monkeypatch: 
     assert readable(log) == set(sizes) - {int(file.stem)}
 
 
+@pytest.mark.parametrize("damaged", [(1, 3), (0, 2)], ids=["the first batch stays", "the first batch is gone"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_repair_that_ends_between_two_copies_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: tuple[int, ...], copies: int
+) -> None:
+    monkeypatch.setattr("tests.log.test_damage.SMALL", LogConfig(segment_bytes=1200))
+    end, sizes = written(tmp_path)
+    file, after = segments(tmp_path)[:2]
+    bases = [base for base in sorted(sizes) if base < int(after.stem)]
+    assert len(bases) > 4
+    for number in damaged:
+        flip(file, sum(sizes[base] for base in bases[:number]) + 70)
+    with monkeypatch.context() as patched:
+        left = copies
+
+        def copy(*arguments: Any) -> None:
+            nonlocal left
+            copy_out(*arguments)
+            left -= 1
+            if not left:
+                raise KeyboardInterrupt
+
+        patched.setattr("kohort.log.repair.copy_out", copy)
+        with pytest.raises(KeyboardInterrupt):
+            repaired(tmp_path, end)
+    repaired(tmp_path, end)
+    log, _ = opened(tmp_path, recovery_point=end)
+    assert readable(log) == set(sizes) - {bases[number] for number in damaged}
+
+
 def test_a_torn_end_after_a_crash_is_not_a_loss(tmp_path: Path) -> None:
     written(tmp_path, 3, clean=False)
     file = segments(tmp_path)[-1]
@@ -165,6 +197,66 @@ def test_left_over_files_and_wrong_checkpoints(tmp_path: Path) -> None:
         (tmp_path / "topic-0" / name).touch()
     findings = found(tmp_path, end, cleaned=end + 1)
     assert [each.kind for each in findings] == ["left over"] * 3 + ["wrong checkpoint"]
+
+
+def test_deleted_segments_are_one_finding(tmp_path: Path) -> None:
+    """Apache Kafka keeps them for a minute: a busy partition has very many."""
+    end, _ = written(tmp_path)
+    for base in range(5):
+        (tmp_path / "topic-0" / f"{base:020}.log.deleted").touch()
+    (finding,) = found(tmp_path, end)
+    assert (finding.kind, "5 files" in finding.what) == ("left over", True)
+    repaired(tmp_path, end)
+    assert found(tmp_path, end) == []
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["hard links", "copies"])
+def test_a_crash_after_batches_were_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    """Segments that were set aside are there still: what is in the log, too, needn't be brought back."""
+    end, _ = written(tmp_path, clean=False)
+    flip(segments(tmp_path)[0], 70)
+
+    def crash(_: object) -> None:
+        raise Crash
+
+    def unsupported(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kohort.log.segment_files.SegmentFiles.delete", crash)
+        if not links:
+            patched.setattr("pathlib.Path.hardlink_to", unsupported)
+        with pytest.raises(Crash):
+            opened(tmp_path, clean=False)
+    log, _ = opened(tmp_path, clean=False)
+    log.append(batch(), now=NOW)
+    there = readable(log) | set_aside(tmp_path)
+    log.close()
+    assert {finding.remedy for finding in found(tmp_path, end)} == {"removed", "brought back"}
+    repaired(tmp_path, end)
+    assert found(tmp_path, end) == []
+    log, _ = opened(tmp_path, recovery_point=end)
+    assert readable(log) == there
+    assert not set_aside(tmp_path)
+
+
+def test_a_repair_that_cannot_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    end, _ = written(tmp_path)
+    flip(segments(tmp_path)[0], 70)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kohort.log.local_log.write_snapshot", full)
+        with pytest.raises(OSError, match="No space left"):
+            repaired(tmp_path, end)
+    repaired(tmp_path, end)
+    assert found(tmp_path, end) == []
 
 
 def test_a_wrong_index_is_noticed_while_it_is_used(tmp_path: Path) -> None:

@@ -386,6 +386,24 @@ def test_a_batch_that_cannot_be_read_stops_it(tmp_path: Path, caplog: pytest.Log
     assert len(headers_of_raw(log)) == 1
 
 
+def test_a_damaged_record_does_not_become_a_valid_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Compaction writes what is left of a batch with a new checksum."""
+    log = opened(tmp_path)
+    put(log, (b"a", b"one"), (b"b", b"two"))
+    put(log, (b"a", b"three"))
+    roll(log)
+    file = log.directory / "00000000000000000000.log"
+    before = file.read_bytes().replace(b"two", b"owt")
+    file.write_bytes(before)
+    plan = log.plan_compaction(NOW)
+    assert plan is not None
+    assert not plan.run()
+    assert "checksum" in caplog.text
+    assert f"kohort log check {tmp_path} --partition topic-0 --repair" in caplog.text
+    assert not log.finish_compaction(plan)
+    assert (file.read_bytes(), log.offline) == (before, None)
+
+
 def headers_of_raw(log: Log) -> bytes:
     return log.read(0, 17, up_to=3)[16:17]
 

@@ -11,9 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.log import Log, LogConfig
+from kohort.log import segment as segment_module
 from kohort.log.damage import Damage, DamageKind, Range, known_losses, note_losses, unknown
+from kohort.log.files import read_exactly
+from kohort.log.salvage import stretches
+from kohort.log.segment import Segment
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.protocol.records.batch import HEADER_SIZE, check_batches
+from kohort.protocol.records.batch import HEADER_SIZE, BatchHeader, check_batch, check_batches
+from kohort.protocol.records.rows import encode_records
 from tests.log.batches import NOW, batch, headers_of
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=150)
@@ -211,6 +216,39 @@ def test_a_batch_inside_a_record_is_not_taken_for_one(tmp_path: Path) -> None:
     assert set_aside(tmp_path) == {1}
 
 
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of what is taken for a batch in the search for one."""
+    sizes: list[int] = []
+
+    def counted(data: bytes) -> BatchHeader:
+        sizes.append(len(data))
+        return check_batch(data)
+
+    monkeypatch.setattr("kohort.log.salvage.check_batch", counted)
+    return sizes
+
+
+def test_records_full_of_headers_do_not_hold_up_the_search(
+    tmp_path: Path, looked_at: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each claims all that follows; the whole batch behind them is found."""
+    monkeypatch.setattr("kohort.log.salvage._PATIENCE", 1_000_000)
+    header, content = bytearray(batch()[:HEADER_SIZE]), bytearray()
+    for left in range(1000, 0, -1):
+        header[8:12] = (left * HEADER_SIZE).to_bytes(4, "big")
+        content += header
+    damaged, whole = bytearray(batch([(b"k", bytes(content))])), bytearray(batch())
+    damaged[8] = 0x7F  # a bad length: nothing says where the next batch is
+    whole[:8] = (7).to_bytes(8, "big")
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(damaged + whole)
+    with file.open("rb") as stream:
+        (found,) = stretches(stream.fileno(), 0, file.stat().st_size, base_offset=0, least=0)
+    assert (found.offsets, found.size) == (Range(7, 8), len(whole))
+    assert sum(looked_at) < 7_000_000  # of 30 million
+
+
 def test_a_torn_end_is_no_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     written(tmp_path, 2, clean=False)
     file = segments(tmp_path)[0]
@@ -302,3 +340,46 @@ def test_known_losses_are_sets_of_offsets(
     whole = Range(gap[0], sum(gap))
     left = {offset for part in unknown(whole, known) for offset in range(part.first, part.end)}
     assert left == set(range(*whole)) - expected
+
+
+@pytest.mark.parametrize("value_size", [10, 40_000])
+def test_indexes_are_made_anew_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value_size: int) -> None:
+    """Of large batches the headers alone are read, or a segment would keep everybody waiting."""
+    directory = tmp_path / "topic-0"
+    log = Log.open(directory, LogConfig(), now=NOW, clean=True)
+    for number in range(200):
+        log.append(encode_records([(None, b"v" * value_size)], NOW + number // 3), now=NOW)
+    size, end = log.size, log.log_end_offset
+    log.close()
+    files = [directory / f"00000000000000000000{suffix}" for suffix in (".index", ".timeindex")]
+    before = [file.read_bytes() for file in files]
+    assert all(before)
+    made = Segment(directory, 0, size, NOW)
+    read = 0
+
+    def counted(fd: int, length: int, position: int) -> bytes:
+        nonlocal read
+        read += length
+        return read_exactly(fd, length, position)
+
+    monkeypatch.setattr(segment_module, "read_exactly", counted)
+    made.make_indexes()
+    made.release()
+    assert [file.read_bytes() for file in files] == before
+    assert read < 2 * 1024 * 1024
+    assert made.end_offset() == end
+    made.release()
+
+
+def test_indexes_are_made_of_what_is_before_an_offset_out_of_all_bounds(tmp_path: Path) -> None:
+    directory = tmp_path / "topic-0"
+    log = Log.open(directory, LogConfig(), now=NOW, clean=True)
+    for _ in range(3):
+        log.append(encode_records([(None, b"v" * 5000)], NOW), now=NOW)
+    size = log.size
+    log.close()
+    flip(segments(tmp_path)[0], 2 * size // 3 + 3)  # of the last batch's base offset
+    made = Segment(directory, 0, size, NOW)
+    made.make_indexes()
+    assert list(made.index.offsets) == [1]
+    made.release()

@@ -7,12 +7,17 @@ import os
 import resource
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kohort.log import Log, LogConfig
+from kohort.log.descriptors import descriptors
+from kohort.log.producer_snapshot import load_snapshot, write_snapshot
+from kohort.log.producer_state import ProducerStates
+from kohort.log.transaction_index import AbortedTransaction, TransactionIndex
 from kohort.protocol.errors import ErrorCode
 from tests.log.batches import NOW, batch, headers_of, open_log
 from tests.log.test_append import refused
@@ -220,7 +225,7 @@ def test_aborted_transactions_that_cannot_be_read(
     log.append_marker(1, 0, commit=False, coordinator_epoch=0, now=NOW)
     log.close()
     log = open_log(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", failing(errno.EIO))
+    monkeypatch.setattr("kohort.log.transaction_index.read_whole", failing(errno.EIO))
     assert refused(lambda: log.aborted_transactions(0, 2)) == ErrorCode.KAFKA_STORAGE_ERROR
     offline(log, caplog, "Check the disk")
 
@@ -255,3 +260,40 @@ def test_names_that_may_never_have_been_synced_are(
     log.append(batch(), now=NOW)
     log.flush()
     assert synced == [tmp_path / "topic-0", tmp_path]
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """All are in use, but for the reserve."""
+    assert descriptors.fill()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(fd.name) for fd in Path("/proc/self/fd").iterdir()) + 1, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+
+
+def test_small_files_are_read_with_a_descriptor_of_the_reserve(tmp_path: Path) -> None:
+    """A partition needn't go offline for them."""
+    entry = AbortedTransaction(1, 2, 3, 4)
+    TransactionIndex(tmp_path / "a.txnindex", load=False).append(entry)
+    write_snapshot(tmp_path, 5, ProducerStates())
+    with no_descriptors():
+        found = TransactionIndex(tmp_path / "a.txnindex", load=True)
+        snapshot = load_snapshot(tmp_path, [5], ProducerStates())
+    assert (found.entries, snapshot) == ([entry], 5)
+
+
+def test_a_search_for_the_latest_record_that_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(timestamp=NOW), now=NOW)
+    monkeypatch.setattr("kohort.log.log.latest_timestamp", failing(errno.EIO))
+    assert refused(log.max_timestamp_offset) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "can't be read" in str(log.offline)

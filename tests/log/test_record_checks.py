@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kohort.log import record_checks
 from kohort.log.record_checks import InvalidRecordsError, TimestampRange, check_records
+from kohort.log.slices import in_one_go
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, read_header
 from kohort.protocol.records.rows import Headers, encode_records
@@ -52,12 +53,8 @@ def checked(
     latest: int | None = None,
 ) -> int:
     """The latest timestamp of records that are all right."""
-    checking = check_records(payload, header_of(payload, count, base, latest), keyed=keyed, timestamps=timestamps)
-    while True:
-        try:
-            next(checking)
-        except StopIteration as stop:
-            return int(stop.value)
+    header = header_of(payload, count, base, latest)
+    return in_one_go(check_records(payload, header, keyed=keyed, timestamps=timestamps))
 
 
 def record(
@@ -190,8 +187,50 @@ def test_records_that_are_alike_are_not_looked_at_one_by_one(monkeypatch: pytest
     monkeypatch.setattr(record_checks.KERNEL, "check", None)
     payload = alike(8000, None, b"x" * 100, [0, 1, 2])
     assert len(list(check_records(payload, header_of(payload, 8000), keyed=False, timestamps=ALL))) <= 12
-    other = b"".join(record(index, 0, None, b"x" * (index % 7)) for index in range(800))
+    other = b"".join(record(index, 0, None, b"x" * (index % 7), [("h", None)]) for index in range(800))
     assert len(list(check_records(other, header_of(other, 800), keyed=False, timestamps=ALL))) == 20
+
+
+def uneven(count: int, keys: Sequence[bytes | None], sizes: Sequence[int], deltas: Sequence[int] = (0, 1)) -> bytes:
+    generator = random.Random(count)
+    return b"".join(
+        record(
+            index,
+            deltas[index * len(deltas) // count],
+            keys[index % len(keys)],
+            generator.randbytes(generator.choice(sizes)),
+        )
+        for index in range(count)
+    )
+
+
+@pytest.mark.parametrize("keys", [[None], [b""], [b"key"], [b"a", b"bc", None, b"", b"k" * 63]])
+@pytest.mark.parametrize("sizes", [range(50, 150), range(70), range(60, 70), range(0, 3000, 7), [0, 1]])
+def test_records_of_different_sizes_are_not_looked_at_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, keys: list[bytes | None], sizes: Sequence[int]
+) -> None:
+    """One by one they would take 100 slices."""
+    monkeypatch.setattr(record_checks, "RECORDS_A_SLICE", 40)
+    monkeypatch.setattr(record_checks.KERNEL, "check", None)
+    payload = uneven(4000, keys, sizes, [0, 3, 1])
+    assert len(list(check_records(payload, header_of(payload, 4000), keyed=False, timestamps=ALL))) <= 60
+    agree(payload, 4000)
+
+
+@pytest.mark.parametrize("deltas", [[0, 63, 64, 8191, 8192, 1_100_000], [9, -1, 9], [70, 3, 80]])
+def test_widths_of_offsets_and_timestamps_where_sizes_differ(deltas: list[int]) -> None:
+    payload = uneven(8400, [None, b"k"], range(40), deltas)
+    assert checked(payload, 8400) == NOW + max(deltas)
+
+
+@pytest.mark.parametrize("keys", [[None], [b"a", b"bcd"]])
+def test_any_byte_that_is_changed_is_noticed_where_sizes_differ(keys: list[bytes | None]) -> None:
+    generator = random.Random(6)
+    payload = uneven(60, keys, range(50, 80))
+    for place in range(len(payload)):
+        changed = bytearray(payload)
+        changed[place] ^= generator.choice([1, 2, 64, 128, 255])
+        agree(bytes(changed), 60)
 
 
 def test_a_compacted_topic_names_the_records_without_a_key() -> None:
@@ -215,6 +254,13 @@ def test_a_timestamp_out_of_range_is_named(bad: int, delta: int) -> None:
     assert raised.value.code is ErrorCode.INVALID_TIMESTAMP
     assert [error.index for error in raised.value.errors] == [bad]
     assert checked(payload, 100, timestamps=None) == NOW + max(delta, 8191)
+
+
+def test_each_timestamp_that_is_too_late_is_named_whatever_the_latest_is_said_to_be() -> None:
+    payload = alike(60, None, b"value", [200])
+    with pytest.raises(InvalidRecordsError) as raised:
+        checked(payload, 60, timestamps=TimestampRange(NOW, NOW + 100), latest=NOW + 3000)
+    assert [error.index for error in raised.value.errors] == list(range(60))
 
 
 def test_records_without_a_timestamp() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.log import Log, LogConfig
+from kohort.log.damage import Damage
 from kohort.protocol.records.batch import Compression
 from tests.log.batches import NOW, batch, headers_of, open_log, records_of
 
@@ -162,6 +163,28 @@ def test_only_what_is_after_the_recovery_point_is_read(tmp_path: Path) -> None:
     assert (log.size, log.log_end_offset) == (0, offsets[-1])
 
 
+def test_after_a_clean_shutdown_only_the_end_is_read(tmp_path: Path) -> None:
+    """However much is in the active segment, a start takes no longer."""
+    log, offsets, _ = write(tmp_path, [(3, False, Compression.NONE)] * 22)
+    log.close()
+    active = max((tmp_path / "topic-0").glob("*.log"))
+    content = bytearray(active.read_bytes())
+    content[100] ^= 1  # nobody sees it until it is read
+    active.write_bytes(content)
+    found: list[Damage] = []
+    log = Log.open(tmp_path / "topic-0", SMALL, now=NOW, clean=True, recovery_point=offsets[-1], report=found.append)
+    assert (log.log_end_offset, found) == (offsets[-1], [])
+
+
+def test_the_state_of_producers_is_read_from_where_its_snapshot_ends(tmp_path: Path) -> None:
+    log, offsets, _ = write(tmp_path, [(1, True, Compression.NONE)] * 40)
+    log.close()
+    max((tmp_path / "topic-0").glob("*.snapshot")).unlink()
+    log = reopened(tmp_path, clean=True, recovery_point=offsets[-1])
+    assert log.producers()[0].last_sequence == 39
+    assert log.append(batch(producer=(5, 0), sequence=40, transactional=True), now=NOW).base_offset == 40
+
+
 def test_recovered_indexes_are_those_that_were(tmp_path: Path) -> None:
     log, _, _ = write(tmp_path, [(3, number % 3 == 0, Compression.NONE) for number in range(30)])
     log.append_marker(5, 0, commit=False, coordinator_epoch=0, now=NOW)
@@ -296,6 +319,7 @@ import sys
 from pathlib import Path
 from tests.log.batches import NOW, batch
 from kohort.log import Log, LogConfig
+from kohort.log.damage import Damage
 log = Log.open(Path(sys.argv[1]) / "topic-0", LogConfig(segment_bytes=20000), now=NOW, clean=False)
 sequence = 0
 while True:

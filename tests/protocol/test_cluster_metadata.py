@@ -18,7 +18,9 @@ from kohort.protocol.stored.cluster_metadata import (
     ProducerIdsRecord,
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
     decode_metadata,
     encode_metadata,
 )
@@ -51,6 +53,10 @@ RECORDS: list[MetadataRecord] = [
         permission_type=3,
     ),
     RemoveAccessControlEntryRecord(id=ID),
+    UserScramCredentialRecord(
+        name="alice", mechanism=1, salt=b"salt", stored_key=b"stored", server_key=b"server", iterations=4096
+    ),
+    RemoveUserScramCredentialRecord(name="alice", mechanism=2),
 ]
 
 
@@ -74,6 +80,16 @@ def test_a_quota_and_a_rule_as_kafka_frames_them() -> None:
     fields = bytes([2, 2]) + b"t" + bytes([3, 4]) + b"U:a" + bytes([2]) + b"*" + bytes([3, 2, 0])
     assert encode_metadata(rule) == bytes([1, 18, 0]) + ID.bytes + fields
     assert encode_metadata(RemoveAccessControlEntryRecord(id=ID)) == bytes([1, 19, 0]) + ID.bytes + b"\0"
+
+
+def test_a_user_as_kafka_frames_it() -> None:
+    user = UserScramCredentialRecord(
+        name="a", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+    )
+    fields = bytes([2]) + b"a" + bytes([1, 2]) + b"s" + bytes([2]) + b"k" + bytes([2]) + b"v" + bytes([0, 0, 16, 0, 0])
+    assert encode_metadata(user) == bytes([1, 11, 0]) + fields
+    gone = RemoveUserScramCredentialRecord(name="a", mechanism=2)
+    assert encode_metadata(gone) == bytes([1, 22, 0, 2]) + b"a" + bytes([2, 0])
 
 
 def test_what_says_nothing_here_is_passed_over() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.security.acl_index import AclIndex
 from kohort.security.acls import EVERYONE, WILDCARD, Acl
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
 
 NAMES = ("a", "ab", "abc", "b", WILDCARD)
 ACLS = st.builds(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.security.acls import Acl, AclFilter
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
 
 ACL = Acl(
     ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.security.acls import Acl
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
 from kohort.security.standard_authorizer import CACHED_DECISIONS, StandardAuthorizer
 
 TOPIC = ResourceType.TOPIC

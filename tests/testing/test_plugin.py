@@ -79,6 +79,22 @@ def test_a_test_may_kill_its_broker(inner_pytest: pytest.Pytester) -> None:
     inner_pytest.runpytest_subprocess().assert_outcomes(passed=1)
 
 
+def test_a_test_may_have_a_secured_broker(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        import pytest
+        from confluent_kafka.admin import AdminClient
+
+        @pytest.mark.kohort({"node.id": 7})
+        def test_logs_in(kohort_secure_broker):
+            alice = kohort_secure_broker.security.add_user("alice")
+            assert list(AdminClient(alice.librdkafka).list_topics(timeout=30).brokers) == [7]
+        """
+    )
+
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=1)
+
+
 def test_settings_come_from_the_configuration_and_from_markers(inner_pytest: pytest.Pytester) -> None:
     inner_pytest.makeini("[pytest]\nkohort_settings =\n    num.partitions=3\n    fetch.max.bytes=5000\n")
     inner_pytest.makepyfile(

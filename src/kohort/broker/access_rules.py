@@ -8,6 +8,7 @@ from typing import Final
 
 from kohort.broker.config import Settings
 from kohort.broker.turns import Slices
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.stored.cluster_metadata import (
     AccessControlEntryRecord,
@@ -15,7 +16,6 @@ from kohort.protocol.stored.cluster_metadata import (
     RemoveAccessControlEntryRecord,
 )
 from kohort.security.acls import Acl, AclFilter
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
 from kohort.security.standard_authorizer import StandardAuthorizer
 
 __all__ = ["MAX_CHANGES", "AccessRules", "configured_rules"]
@@ -66,8 +66,8 @@ class AccessRules:
                 yield
         return found
 
-    def add(self, acls: Sequence[Acl]) -> None:
-        """Adds rules, which must be without problems; those that are there already stay.
+    def add(self, acls: Sequence[Acl]) -> int:
+        """Adds rules, which must be without problems; those that are there already stay. How many are new.
 
         Raises:
             KafkaError: INVALID_REQUEST for too many, or KAFKA_STORAGE_ERROR; nothing is added.
@@ -86,6 +86,7 @@ class AccessRules:
             )
             for acl in new
         ])  # fmt: skip
+        return len(new)
 
     def remove(self, acls: Sequence[Acl]) -> None:
         """Removes rules; those that aren't there are passed over.
@@ -140,7 +141,10 @@ def _acl(record: AccessControlEntryRecord) -> Acl:
             Permission(record.permission_type),
         )
     except ValueError as error:
-        raise OSError(f"the metadata log has an access rule that isn't understood: {record}: {error}") from None
+        raise OSError(
+            f"the metadata log has an access rule that isn't understood: {record}: {error}. To leave it out could "
+            "allow what it denies: start the version of the server that wrote it"
+        ) from None
 
 
 def _pattern(acl: Acl) -> tuple[ResourceType, PatternType, str]:

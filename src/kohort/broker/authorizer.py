@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from kohort.security.resources import CLUSTER_NAME, Operation, ResourceType
+from kohort.protocol.access_types import CLUSTER_NAME, Operation, ResourceType
 
 __all__ = ["CLUSTER_NAME", "OPERATIONS", "Authorizer", "Operation", "ResourceType"]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kohort.broker.access_rules import configured_rules
+from kohort.broker.audit import Audit
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.bound import Bound
@@ -21,6 +22,7 @@ from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime
+from kohort.broker.delegation_tokens import DelegationTokens
 from kohort.broker.dynamic_config import DynamicConfig
 from kohort.broker.features import Features
 from kohort.broker.fetch_sessions import FetchSessions
@@ -29,19 +31,23 @@ from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.log_manager import LogManager
 from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics, MetricSources
-from kohort.broker.periodic_tasks import PeriodicTasks
+from kohort.broker.periodic_tasks import PeriodicTask, PeriodicTasks
+from kohort.broker.scram_users import ScramUsers
+from kohort.broker.scrubber import FIRST_SCRUB_MS, LONGEST_SCRUB_INTERVAL_MS, Scrubber
 from kohort.broker.share.dead_letters import DeadLetterQueue
 from kohort.broker.share.group_configs import DEAD_LETTERS, ShareGroupConfigs
+from kohort.broker.share.offset_reset import StartOffsets
 from kohort.broker.share.partitions import SharePartitions
 from kohort.broker.share.sessions import ShareSessions
 from kohort.broker.share_coordinator import ShareCoordinator
 from kohort.broker.share_group_states import ShareGroupStates
 from kohort.broker.streams.placer import Placer
+from kohort.broker.throttling import Throttling
 from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Topic, Topics
 from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.broker.transaction_markers import TransactionMarkers
-from kohort.broker.turns import Line
+from kohort.broker.turns import Line, Turns
 from kohort.coordinator.purgatory import Purgatory
 from kohort.log import Log
 
@@ -57,6 +63,10 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000  # since 1970
 
 
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Broker(BrokerComponents):
     """One node: the leader of every partition, the coordinator of every group and transaction, and the controller.
@@ -68,6 +78,7 @@ class Broker(BrokerComponents):
     wheel: EventLoopTimingWheel
     coordinators: tuple[CoordinatorRuntime[Any], ...]
     periodic_tasks: PeriodicTasks
+    scrubber: Scrubber
     metric_sources: MetricSources
 
     @classmethod
@@ -86,6 +97,7 @@ class Broker(BrokerComponents):
         """
         node_id = settings.int("node.id")
         metrics = Metrics()
+        audit = Audit()
         log_manager = LogManager(
             data_dir, node_id, durable=durable, settings=settings, clock=now_ms, report=metrics.damaged
         )
@@ -93,11 +105,16 @@ class Broker(BrokerComponents):
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
         features = Features(metadata_log.append)
         client_quotas = ClientQuotas(metadata_log.append)
+        throttling = Throttling(client_quotas, settings, _monotonic_ms)
+        scram_users = ScramUsers(metadata_log.append)
+        delegation_tokens = DelegationTokens(settings, metadata_log.append, uuid.uuid4)
         access_rules = None if authorizer else configured_rules(settings, metadata_log.append, uuid.uuid4)
         if access_rules is not None:
             authorizer = access_rules.authorizer
         config = DynamicConfig(settings, topics)
         wheel = EventLoopTimingWheel(now_ms)
+        turns = Turns()
+        expansions = Line(EXPANSIONS_AT_ONCE)
         fetches = Purgatory("fetch", wheel)
         waiting_fetches = [fetches]
         flusher = LogFlusher(durable, functools.partial(_check_fetches, waiting_fetches))
@@ -122,6 +139,7 @@ class Broker(BrokerComponents):
 
         shares = SharePartitions(
             share_state,
+            StartOffsets(turns, expansions),
             ShareSessions(settings.int("group.share.max.share.sessions")),
             ShareGroupConfigs(settings, topics, lambda: features.level("share.version") >= DEAD_LETTERS),
             DeadLetterQueue(topics, config, flusher, now_ms),
@@ -137,6 +155,7 @@ class Broker(BrokerComponents):
         topics.on_deleted.append(shares.evict_topic)
         topics.on_deleted.append(share_state.topic_deleted)
         topics.on_config_changed.append(config.config_changed)
+        topics.on_config_changed.append(client_telemetry.config_changed)
         topics.on_config_changed.append(groups.config_changed)
         topics.on_config_changed.append(shares.config_changed)
         config.on_changed.append(shares.configure)
@@ -149,6 +168,8 @@ class Broker(BrokerComponents):
         for coordinator in coordinators:
             wheel.on_advanced.append(coordinator.drain)
 
+        scrubber = Scrubber(topics, log_manager)
+
         return cls(
             node_id=node_id,
             rack=settings.text("broker.rack") or None,
@@ -159,14 +180,19 @@ class Broker(BrokerComponents):
             dynamic_config=config,
             features=features,
             metrics=metrics,
+            audit=audit,
             log_manager=log_manager,
             topics=topics,
             flusher=flusher,
             fetches=fetches,
             waiting_partitions=Bound(WAITING_PARTITIONS),
-            expansions=Line(EXPANSIONS_AT_ONCE),
+            turns=turns,
+            expansions=expansions,
             fetch_sessions=fetch_sessions,
             client_quotas=client_quotas,
+            throttling=throttling,
+            scram_users=scram_users,
+            delegation_tokens=delegation_tokens,
             client_telemetry=client_telemetry,
             groups=groups,
             transactions=transactions,
@@ -178,13 +204,20 @@ class Broker(BrokerComponents):
             metadata_log=metadata_log,
             wheel=wheel,
             coordinators=coordinators,
+            scrubber=scrubber,
             periodic_tasks=PeriodicTasks(
                 topics,
                 log_manager,
                 flusher,
                 config,
                 now_ms,
-                [task for coordinator in coordinators for task in coordinator.periodic_tasks()],
+                [
+                    PeriodicTask(scrubber.scrub, "log.scrub.interval.ms", LONGEST_SCRUB_INTERVAL_MS, FIRST_SCRUB_MS),
+                    PeriodicTask(
+                        functools.partial(_sweep, delegation_tokens), "delegation.token.expiry.check.interval.ms"
+                    ),
+                    *(task for coordinator in coordinators for task in coordinator.periodic_tasks()),
+                ],
                 [coordinator.partition_regained for coordinator in coordinators],
             ),
             metric_sources=MetricSources(
@@ -195,6 +228,8 @@ class Broker(BrokerComponents):
                 shares=shares,
                 coordinators_loading=[coordinator.loading for coordinator in coordinators],
                 placements=placer,
+                throttling=throttling,
+                audit=audit,
                 delayed_fetches=lambda: fetches.delayed,
                 fetch_sessions=lambda: len(fetch_sessions),
                 timers=lambda: len(wheel),
@@ -207,6 +242,8 @@ class Broker(BrokerComponents):
             self.topics.replay(record)
             self.features.replay(record)
             self.client_quotas.replay(record)
+            self.scram_users.replay(record)
+            self.delegation_tokens.replay(record)
             if self.access_rules is not None:
                 self.access_rules.replay(record)
         self.dynamic_config.update()
@@ -219,6 +256,7 @@ class Broker(BrokerComponents):
 
     async def stop(self) -> None:
         """Flushes and closes everything. Connections must be closed before."""
+        self.scrubber.stop()
         await self.periodic_tasks.stop()
         for coordinator in self.coordinators:
             await coordinator.stop()
@@ -227,6 +265,11 @@ class Broker(BrokerComponents):
         # In a thread, as it may take long, and a second signal must still be handled.
         logs = self.log_manager.logs(self.topics)
         await asyncio.get_running_loop().run_in_executor(None, self.log_manager.close, logs)
+
+
+async def _sweep(tokens: DelegationTokens) -> None:
+    """Removes expired delegation tokens."""
+    tokens.sweep(now_ms())
 
 
 def _check_fetches(purgatories: Sequence[Purgatory], log: Log) -> None:

@@ -1,7 +1,7 @@
 """Quotas of users, client ids and addresses: set, kept in the metadata log, and looked up.
 
 An entity is named by its parts: a user, a client id, both, or an address; a part without a name is the default of its
-type. Quotas are kept and described as in Kafka; nothing is throttled by them yet.
+type. `throttling` holds clients to them.
 """
 
 from __future__ import annotations
@@ -68,11 +68,15 @@ class ClientQuotas:
 
     Args:
         append: appends records to the metadata log, as one batch; raises KafkaError.
+
+    Attributes:
+        version: grows with each change.
     """
 
     def __init__(self, append: Callable[[list[MetadataRecord]], None]) -> None:
         self._append = append
         self._quotas: dict[Entity, dict[str, float]] = {}
+        self.version = 0
 
     def matching(self, wanted: EntityFilter) -> Iterator[tuple[Entity, dict[str, float]]]:
         """Yields the entities that match, with their quotas."""
@@ -105,6 +109,7 @@ class ClientQuotas:
         """Applies a record of the metadata log."""
         if not isinstance(record, ClientQuotaRecord):
             return
+        self.version += 1
         entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
         quotas = self._quotas.setdefault(entity, {})
         if record.remove:

@@ -3,6 +3,9 @@
 Subscriptions are configured as resources of type CLIENT_METRICS: `metrics` (name prefixes, or `*`), `interval.ms`, and
 `match` (a list of `parameter=regular expression`, all of which must match). A client may match several subscriptions;
 it pushes the metrics of all, at the shortest of their intervals.
+
+ApiVersions offers the two APIs while there is a subscription, and they are served in any case: a client may have heard
+of them before the last one went. One that connected before the first hears of them at its next connection.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kohort.broker.session import Session
+from kohort.broker.topics import ConfigResource
 from kohort.coordinator.regex import full_matches
 from kohort.log.data_directory import uuid_text
 from kohort.protocol.crc32c import crc32c
@@ -88,6 +92,19 @@ class ClientTelemetry:
         self._subscriptions = subscriptions
         self._new_id = new_id
         self._instances: OrderedDict[uuid.UUID, _Instance] = OrderedDict()
+        self._offered: bool | None = None
+
+    @property
+    def offered(self) -> bool:
+        """Whether there is a subscription at all: clients that are offered the APIs ask, and say so in their logs."""
+        if self._offered is None:
+            self._offered = any(True for _ in self._subscriptions())
+        return self._offered
+
+    def config_changed(self, kind: ConfigResource, name: str) -> None:
+        del name
+        if kind is ConfigResource.CLIENT_METRICS:
+            self._offered = None
 
     def new_id(self) -> uuid.UUID:
         while (made := self._new_id()) in self._instances:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from kohort.broker.authorizer import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
 from kohort.broker.components import BrokerComponents
 from kohort.broker.session import Session
 from kohort.coordinator.step import Client
-from kohort.protocol.errors import shown
-
-audit: Final = logging.getLogger("kohort.authorizer")
-
-_LONGEST: Final = 300
-"""Characters of a name in the log; topics have 249 at most."""
 
 OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 """The authorized operations in a response if the request didn't ask for them, or the client may not describe the
@@ -59,22 +52,25 @@ class Context:
             return True
         session = self.session
         allowed = authorizer.allowed(session.principal, session.host, operation, kind, name)
-        if audited and audit.isEnabledFor(logging.DEBUG if allowed else logging.INFO):
-            audit.log(
-                logging.DEBUG if allowed else logging.INFO,
-                "%s principal=%s host=%s operation=%s resource=%s:%s api=%s",
-                "allowed" if allowed else "denied",
-                shown(session.principal, _LONGEST),
-                session.host,
-                operation.name,
-                kind.name,
-                shown(name, _LONGEST),
-                self.api,
-            )
+        if audited:
+            who = (session.principal, session.host)
+            self.broker.audit.decided(who, operation, kind, name, self.api, allowed=allowed)
         return allowed
 
     def cluster_allowed(self, operation: Operation, *, audited: bool = True) -> bool:
         return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME, audited=audited)
+
+    def mutate(self, partitions: int, *, strict_since: int) -> None:
+        """Counts partitions that the client creates or deletes against its quota.
+
+        Args:
+            strict_since: the API's first version with the error.
+
+        Raises:
+            KafkaError: THROTTLING_QUOTA_EXCEEDED.
+        """
+        strict = self.version >= strict_since
+        self.broker.throttling.mutate(self.session, self.client_id, partitions, strict=strict)
 
     def may_create_topic(self, name: str) -> bool:
         return self.cluster_allowed(Operation.CREATE, audited=False) or self.allowed(

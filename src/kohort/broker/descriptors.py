@@ -7,11 +7,18 @@ from typing import Final
 
 _SHARE: Final = 8
 _LEAST: Final = 16
+_NEWCOMERS: Final = 1000
 
 
 def reserved(limit: int) -> int:
     """How many descriptors are left for the files of logs, and for what else the server opens."""
     return max(_LEAST, limit // _SHARE)
+
+
+def newcomers() -> int:
+    """How many connections there may be that haven't said who they are: two descriptors each, in a handshake."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _NEWCOMERS if limit == resource.RLIM_INFINITY else max(_LEAST, min(_NEWCOMERS, limit // 4))
 
 
 def refusal(descriptor: int) -> str | None:

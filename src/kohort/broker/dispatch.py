@@ -7,28 +7,34 @@ import struct
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.broker.authentication import answer_raw, refusal
 from kohort.broker.context import Context
 from kohort.broker.exchange import Done, Exchange
 from kohort.broker.handlers import handler
 from kohort.broker.reply import BadRequestError, Reply
 from kohort.broker.route import Route, Send
 from kohort.broker.session import Session
-from kohort.broker.turns import Line, Slices, Turns, clock
+from kohort.broker.turns import Line, Slices, clock
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages import API_NAMES, api
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kohort.security.sasl.authenticator import State
 
 if TYPE_CHECKING:
     from kohort.broker.components import BrokerComponents
 
 _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
+_SIZE: Final = struct.Struct(">i")
 
 _CACHED_CLIENT_ID_BYTES: Final = 256
 """Bytes of the longest client id in the cache of decoded ids."""
 
 LARGE: Final = 32 * 1024
 """Bytes of a request from which on it is decoded in slices."""
+
+MAX_HEADER_TAGS: Final = 1000
+"""Tagged fields of a header, which are passed over in one go; Kafka's own clients send two at most."""
 
 LARGE_AT_ONCE: Final = 2
 """Large requests without records that are worked on at a time; the others wait in line."""
@@ -41,9 +47,10 @@ class Dispatcher:
         self._broker = broker
         self._routes: dict[int, Route] = {}
         self._client_ids: dict[bytes, str] = {}
+        self._throttling = broker.throttling
         self._observe = broker.metrics.observe
         self.line = Line(LARGE_AT_ONCE)
-        self.turns = Turns()
+        self.turns = broker.turns
 
     def dispatch(self, frame: bytes, start: int, session: Session, now: int, send: Send, done: Done) -> bool:
         """Handles a request.
@@ -62,10 +69,15 @@ class Dispatcher:
             BadRequestError: the request can't be answered; the connection must be closed.
         """
         began = clock()
+        authenticator = session.authenticator
+        if authenticator is not None and authenticator.state is State.RAW_TOKENS:
+            return answer_raw(session, authenticator, frame[start:], now, self._broker.audit, send, done)
         try:
             key, version, correlation_id, length = _HEADER.unpack_from(frame, start)
         except struct.error:
             raise BadRequestError(f"a request of {len(frame) - start} bytes is shorter than its header") from None
+        if authenticator is not None and (why := refusal(authenticator, key, now)):
+            raise BadRequestError(f"{API_NAMES.get(key, key)}: {why}")
         route = self._routes.get(key << 16 | version)
         if route is None:
             route = self.route(key, version)
@@ -90,7 +102,7 @@ class Dispatcher:
             raise BadRequestError(f"{route.api.name} v{version} doesn't decode: {error}") from None
         context = Context(self._broker, version, now, client_id, session, route.api.name)
         if request is None:
-            exchange = self._exchange(route, correlation_id, began, size, send, done)
+            exchange = self._exchange(route, correlation_id, began, size, send, done, context)
             slices = _read_and_handle(route, frame, pos, context)
             return self._wait_in_line(exchange, slices, session) if route.max_size else exchange.begin(slices)
         try:
@@ -100,23 +112,46 @@ class Dispatcher:
         except Exception as error:
             response = route.failed(error)
         if type(response) is GeneratorType:
-            return self._exchange(route, correlation_id, began, size, send, done).begin(response)
+            return self._exchange(route, correlation_id, began, size, send, done, context).begin(response)
         if type(response) is Reply:
             if not response.done:
-                self._exchange(route, correlation_id, began, size, send, done).answer_later(response)
+                self._exchange(route, correlation_id, began, size, send, done, context).answer_later(response)
                 return False
             response = response.value
             if isinstance(response, BadRequestError):
                 raise response
         sent = 0
+        if self._throttling.active:
+            self._throttling.charge(key, session, client_id, response, size, clock() - began)
         if response is not None:
             sent = route.respond(correlation_id, response, send)
         self._observe(key, clock() - began, size, sent)
         return True
 
-    def _exchange(self, route: Route, correlation_id: int, began: float, size: int, send: Send, done: Done) -> Exchange:
+    def _exchange(
+        self,
+        route: Route,
+        correlation_id: int,
+        began: float,
+        size: int,
+        send: Send,
+        done: Done,
+        context: Context,
+    ) -> Exchange:
+        def charge(response: Any, seconds: float) -> None:
+            if self._throttling.active:
+                self._throttling.charge(route.api.key, context.session, context.client_id, response, size, seconds)
+
         return Exchange(
-            route, correlation_id, began, size, send=send, done=done, observe=self._observe, turns=self.turns
+            route,
+            correlation_id,
+            began,
+            size,
+            send=send,
+            done=done,
+            observe=self._observe,
+            turns=self.turns,
+            charge=charge,
         )
 
     def _wait_in_line(self, exchange: Exchange, slices: Slices[Any], session: Session) -> bool:
@@ -155,7 +190,8 @@ class Dispatcher:
         """The answer to an unknown version of ApiVersions: in v0, with the supported versions."""
         from kohort.broker.handlers.api_versions import api_keys
 
-        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_keys())
+        offered = api_keys(telemetry=self._broker.client_telemetry.offered)
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=offered)
         body = response.encode(0)
         return _PREFIX.pack(4 + len(body), correlation_id) + body
 
@@ -182,6 +218,8 @@ def _skip_tags(frame: bytes, pos: int) -> int:
     from kohort.protocol.primitives import read_uvarint
 
     count, pos = read_uvarint(frame, pos)
+    if count > MAX_HEADER_TAGS:
+        raise ValueError(f"the header has {count} tagged fields")
     for _ in range(count):
         _, pos = (0, pos + 1) if frame[pos] == 0 else read_uvarint(frame, pos)
         size, pos = (0, pos + 1) if frame[pos] == 0 else read_uvarint(frame, pos)

@@ -23,6 +23,10 @@ Observe: TypeAlias = Callable[[int, float, int, int], None]
 """Counts a request: its API key, seconds, and the bytes of request and response."""
 
 
+Charge: TypeAlias = Callable[[Any, float], None]
+"""Counts a response, and the seconds of work for it, against the client's quotas."""
+
+
 class Exchange:
     """A request that is being answered.
 
@@ -35,6 +39,7 @@ class Exchange:
 
     __slots__ = (
         "_began",
+        "_charge",
         "_correlation_id",
         "_done",
         "_encoding",
@@ -43,9 +48,11 @@ class Exchange:
         "_observe",
         "_route",
         "_send",
+        "_since",
         "_size",
         "_slices",
         "_turns",
+        "_worked",
         "_yields",
         "finished",
     )
@@ -61,6 +68,7 @@ class Exchange:
         done: Done,
         observe: Observe,
         turns: Turns,
+        charge: Charge,
     ) -> None:
         self._route = route
         self._correlation_id = correlation_id
@@ -70,6 +78,9 @@ class Exchange:
         self._done = done
         self._observe = observe
         self._turns = turns
+        self._charge = charge
+        self._worked = clock() - began  # in seconds, without waiting
+        self._since = 0.0  # when the work in progress began; 0 if there is none
         self._slices: Slices[Any] | None = None
         self._yields = 0
         self._encoding = False
@@ -109,6 +120,14 @@ class Exchange:
 
     def _work(self, until: float) -> bool:
         """Goes on until a time; returns whether nothing is left to do."""
+        self._since = clock()
+        try:
+            return self._work_on(until)
+        finally:
+            self._worked += clock() - self._since
+            self._since = 0.0
+
+    def _work_on(self, until: float) -> bool:
         try:
             while self._slices is not None:
                 try:
@@ -161,10 +180,12 @@ class Exchange:
         """Sends a response, if there is one, or goes on with slices that return it."""
         if isinstance(response, BadRequestError):
             raise response
+        if isinstance(response, GeneratorType):
+            self._slices = response  # a reply may leave the work to whoever is answered
+            return
+        self._charge(response, self._worked + (clock() - self._since if self._since else 0.0))
         if response is None:
             self._sent(0)
-        elif isinstance(response, GeneratorType):
-            self._slices = response  # a reply may leave the work to whoever is answered
         elif self._yields >= MANY_SLICES:
             self._encoding = True
             self._slices = self._route.respond_in_slices(self._correlation_id, response, self._send)

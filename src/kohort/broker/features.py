@@ -1,7 +1,8 @@
 """Features: protocols that the whole cluster has switched on, by level (KIP-584).
 
-A level that was changed is a record in the metadata log, so it outlives a restart. One that wasn't is Kafka 4.4's for a
-new cluster. Clients are told the levels by ApiVersions, and change them by UpdateFeatures.
+A level that was changed is a record in the metadata log, so it outlives a restart. One that wasn't is Kafka's for a new
+cluster; that of metadata.version is the log's first record. Clients are told the levels by ApiVersions, and change them
+by UpdateFeatures.
 """
 
 from __future__ import annotations
@@ -13,19 +14,39 @@ from typing import Final, NamedTuple
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.stored.cluster_metadata import FeatureLevelRecord, MetadataRecord
 
-__all__ = ["SUPPORTED", "FeatureUpdate", "Features", "UpgradeType"]
+__all__ = ["METADATA_VERSION", "SUPPORTED", "FeatureUpdate", "Features", "Levels", "UpgradeType"]
 
-SUPPORTED: Final[Mapping[str, int]] = {
-    "group.version": 1,  # consumer groups (KIP-848)
-    "share.version": 2,  # 1: share groups (KIP-932), 2: with dead letters (KIP-1191)
-    "streams.version": 1,  # streams groups (KIP-1071)
-    "transaction.version": 2,  # 2: a new producer epoch for every transaction (KIP-890)
+METADATA_VERSION: Final = "metadata.version"
+KRAFT_VERSION: Final = "kraft.version"
+
+
+class Levels(NamedTuple):
+    """The levels that a feature can have; 0 means that it is off."""
+
+    lowest: int
+    highest: int
+
+
+SUPPORTED: Final[Mapping[str, Levels]] = {
+    METADATA_VERSION: Levels(7, 30),  # which records the metadata log may have: Kafka 3.3 to 4.3
+    KRAFT_VERSION: Levels(0, 1),  # 1: voters are known by their directories (KIP-853)
+    "eligible.leader.replicas.version": Levels(0, 1),  # (KIP-966) without effect, as there is one replica
+    "group.version": Levels(0, 1),  # consumer groups (KIP-848)
+    "share.version": Levels(0, 2),  # 1: share groups (KIP-932), 2: with dead letters (KIP-1191)
+    "streams.version": Levels(0, 1),  # streams groups (KIP-1071)
+    "transaction.version": Levels(0, 2),  # 2: a new producer epoch for every transaction (KIP-890)
 }
-"""The highest level of each feature, which it has until it is changed. The lowest is 0: off."""
+"""The features, each at its highest level until it is changed."""
+
+NEW_RECORDS: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""Levels of metadata.version that brought other records. Below them those couldn't be read any more.
+
+So it never gets below 23, and what depends on it (eligible leader replicas, on 23) needs no check.
+"""
 
 
 class UpgradeType(enum.IntEnum):
-    """What a change of a level may do, with Kafka's numbers. No level here loses data when it goes down."""
+    """What a change of a level may do, with Kafka's numbers. As there, no change loses data, whatever it is allowed."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -55,7 +76,7 @@ class Features:
 
     def __init__(self, append: Callable[[list[MetadataRecord]], None]) -> None:
         self._append = append
-        self._levels = dict(SUPPORTED)
+        self._levels = {name: levels.highest for name, levels in SUPPORTED.items()}
         self.epoch = 0
 
     def level(self, name: str) -> int:
@@ -92,16 +113,16 @@ class Features:
     def replay(self, record: MetadataRecord) -> None:
         """Applies a record of the metadata log. Features that aren't known here are passed over."""
         if isinstance(record, FeatureLevelRecord) and record.name in SUPPORTED:
-            self._levels[record.name] = min(record.feature_level, SUPPORTED[record.name])
+            self._levels[record.name] = min(record.feature_level, SUPPORTED[record.name].highest)
             self.epoch += 1
 
     def _why_not(self, update: FeatureUpdate) -> str | None:
         """Why a level can't be changed so; None if it can."""
-        highest = SUPPORTED.get(update.name)
-        if highest is None:
+        levels = SUPPORTED.get(update.name)
+        if levels is None:
             return f"there is no such feature here, only {', '.join(SUPPORTED)}"
-        if not 0 <= update.level <= highest:
-            return f"its levels are 0 to {highest}"
+        if not levels.lowest <= update.level <= levels.highest:
+            return f"its levels are {levels.lowest} to {levels.highest}"
         if update.upgrade_type not in _UPGRADE_TYPES:
             return f"{update.upgrade_type} is none of the upgrade types 1 to 3"
         level = self._levels[update.name]
@@ -109,4 +130,10 @@ class Features:
             return f"it is at level {level}, and the request is an upgrade, not a safe or unsafe downgrade"
         if update.level > level and update.upgrade_type != UpgradeType.UPGRADE:
             return f"it is at level {level}, and the request is a downgrade"
+        if update.name == METADATA_VERSION and any(update.level < each <= level for each in NEW_RECORDS):
+            return (
+                f"it is at level {level}, whose metadata can't be read below; not even an unsafe downgrade is possible"
+            )
+        if update.name == KRAFT_VERSION and update.level < level:
+            return f"it is at level {level}, and never goes down"
         return None

@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from kohort.broker.bound import Bound
+from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest
 
@@ -22,6 +23,8 @@ _MAX_EPOCH: Final = 2**31 - 1
 
 MAX_PARTITIONS: Final = 500_000
 """Partitions in all sessions, some 100 MB."""
+
+PARTITIONS_A_SLICE: Final = 500
 
 Key = tuple[str, UUID, int]
 """Topic name, topic id (one is empty, by API version), and partition."""
@@ -98,8 +101,8 @@ class FetchSessions:
         """The number of partitions in all sessions."""
         return self._partitions.total
 
-    def update(self, request: FetchRequest, now: int, *, by_id: bool = False) -> FetchSession:
-        """Returns the session of a request, updated by it; a new one for a full fetch.
+    def update(self, request: FetchRequest, now: int, *, by_id: bool = False) -> Slices[FetchSession]:
+        """Returns the session of a request, updated by it in slices; a new one for a full fetch.
 
         Args:
             now: ms since 1970.
@@ -113,7 +116,7 @@ class FetchSessions:
             if request.session_id != NO_SESSION:
                 self._drop(request.session_id)
             session = FetchSession(last_used=now, by_id=by_id)
-            _apply(session, request)
+            yield from _apply(session, request)
             if request.session_epoch == FULL and session.partitions:
                 self._add(session, now)
             return session
@@ -128,9 +131,15 @@ class FetchSessions:
         found.last_used = now
         found.incremental = True
         self._sessions.move_to_end(found.id)
-        _apply(found, request)
-        self._count(found)
+        yield from _apply(found, request)
+        if self._sessions.get(found.id) is found:  # it may have had to go meanwhile
+            self._count(found)
         return found
+
+    def forget(self, session: FetchSession) -> None:
+        """Forgets a session that its client won't learn of."""
+        if session.id != NO_SESSION:
+            self._drop(session.id)
 
     def _add(self, session: FetchSession, now: int) -> None:
         if len(self._sessions) >= self.slots:
@@ -151,17 +160,24 @@ class FetchSessions:
     def _count(self, session: FetchSession) -> None:
         for left_behind in self._partitions.put(session.id, len(session.partitions)):
             self._sessions.pop(left_behind, None)
-        if self._partitions.total > MAX_PARTITIONS:  # it is too large by itself: its client sends full requests
+        if self._partitions.total > self._partitions.limit:  # it is too large by itself: its client sends full requests
             self._drop(session.id)
             session.id = NO_SESSION
 
 
-def _apply(session: FetchSession, request: FetchRequest) -> None:
+def _apply(session: FetchSession, request: FetchRequest) -> Slices[None]:
+    done = 0
     for forgotten in request.forgotten_topics_data:
         for index in forgotten.partitions:
             session.partitions.pop((forgotten.topic, forgotten.topic_id, index), None)
+            done += 1
+            if done % PARTITIONS_A_SLICE == 0:
+                yield
     for topic in request.topics:
         for requested in topic.partitions:
+            done += 1
+            if done % PARTITIONS_A_SLICE == 0:
+                yield
             key = (topic.topic, topic.topic_id, requested.partition)
             partition = session.partitions.get(key)
             if partition is None:

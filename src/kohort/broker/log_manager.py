@@ -15,7 +15,8 @@ from kohort.broker.topics import Partition, Topic
 from kohort.log import DataDirectory, Log, LogConfig
 from kohort.log.aside import asides
 from kohort.log.damage import Report, tell
-from kohort.log.data_directory import PartitionName, read_topic_id, uuid_text, write_topic_id
+from kohort.log.data_directory import PartitionName, read_topic_id, text_uuid, uuid_text, write_topic_id
+from kohort.protocol.schema import NO_UUID
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
 
 log = logging.getLogger("kohort.broker.log_manager")
@@ -84,21 +85,34 @@ class LogManager:
             )
         return properties.get("cluster.id", "")
 
+    @property
+    def directory_id(self) -> uuid.UUID:
+        """The directory's id of `meta.properties`; zero if there is none that can be read."""
+        try:
+            return text_uuid((self._data.properties() or {}).get("directory.id", ""))
+        except ValueError:
+            return NO_UUID
+
     def _open_metadata(self) -> Log:
+        flushed = self._data.recovery_point(_METADATA)
+        directory = self.directory / str(_METADATA)
+        if flushed and not directory.exists():
+            raise unusable(directory, f"it isn't there, but it was on the disk up to offset {flushed - 1}")
+        _hide(directory)
         opened = self._data.open_log(
             _METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable, contiguous=True, report=self._report
         )
         reason = opened.offline
         if reason is None and (aside := asides(opened.directory)):
             reason = f"batches after a damage are set aside in {', '.join(aside)}"
-        if reason is None and opened.log_end_offset < (flushed := self._data.recovery_point(_METADATA)):
+        if reason is None and opened.log_end_offset < flushed:
             reason = (
                 f"it ends at offset {opened.log_end_offset}, but it was on the disk up to {flushed} "
                 "(to go on with what is left, remove its line from recovery-point-offset-checkpoint)"
             )
         if reason is not None:
             opened.close(clean=False)
-            raise unusable(opened, reason)
+            raise unusable(directory, reason)
         return opened
 
     def open(self, topic: Topic, indexes: range, *, new: bool = False) -> Iterator[Log]:
@@ -202,3 +216,15 @@ def _set_aside(directory: Path, reason: str) -> None:
     stray = directory.with_name(f"{directory.name[:200]}.{uuid.uuid4().hex}{_STRAY}")
     log.warning("%s %s and is set aside as a stray: %s", directory, reason, stray.name)
     directory.rename(stray)
+
+
+def _hide(directory: Path) -> None:
+    """Makes a directory that others can't look into, for what SCRAM's users are known by; takes that from an old one.
+
+    Raises:
+        OSError: it can't be made, or isn't ours.
+    """
+    directory.mkdir(mode=0o700, exist_ok=True)
+    mode = directory.stat().st_mode
+    if mode & 0o007:
+        directory.chmod(mode & 0o770)

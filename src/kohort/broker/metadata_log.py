@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
+from kohort.broker.features import METADATA_VERSION, SUPPORTED
 from kohort.log import Log, Origin
 from kohort.log.damage import Range, known_losses, repair_command, unknown
 from kohort.protocol.errors import CorruptRecordError, KafkaError, ProtocolError
@@ -13,8 +15,8 @@ from kohort.protocol.records.batch import BatchHeader, check_batch, scan_batches
 from kohort.protocol.records.rows import encode_records, read_records
 from kohort.protocol.stored.cluster_metadata import FeatureLevelRecord, MetadataRecord, decode_metadata, encode_metadata
 
-LEVEL: Final = FeatureLevelRecord(name="metadata.version", feature_level=29)
-"""The first record of a metadata log: the metadata version of Kafka 4.2 (4.2-IV1)."""
+LEVEL: Final = FeatureLevelRecord(name=METADATA_VERSION, feature_level=SUPPORTED[METADATA_VERSION].highest)
+"""The first record of a metadata log: the newest metadata version."""
 
 READ_BYTES: Final = 4 * 1024 * 1024
 
@@ -39,9 +41,9 @@ class MetadataLog:
             try:
                 self.append([LEVEL])
             except KafkaError as error:
-                raise unusable(logged, str(error)) from error
+                raise unusable(logged.directory, str(error)) from error
 
-    def append(self, records: list[MetadataRecord | FeatureLevelRecord]) -> None:
+    def append(self, records: list[MetadataRecord]) -> None:
         """Appends records as one batch: all of them count, or none.
 
         Raises:
@@ -65,7 +67,7 @@ class MetadataLog:
                     offset = header.next_offset
                     yield from records
         except (CorruptRecordError, KafkaError, ProtocolError) as error:
-            raise unusable(self.log, f"from offset {offset} on: {error}") from error
+            raise unusable(self.log.directory, f"from offset {offset} on: {error}") from error
 
     def _batches_at(self, offset: int) -> Iterator[tuple[BatchHeader, list[MetadataRecord]]]:
         """Yields at least one batch from `offset` on. A metadata log has no gaps but those of known losses."""
@@ -83,12 +85,13 @@ class MetadataLog:
             raise CorruptRecordError(offset, 0, "there is no complete batch")
 
 
-def unusable(logged: Log, reason: str) -> OSError:
+def unusable(directory: Path, reason: str) -> OSError:
     """The error, with advice for the operator, where the metadata log can't be used."""
     advice = (
         "It says which topics there are: restore it from a backup and start again. To go on without the damaged "
-        f"records, keep a copy of the data directory and run: {repair_command(logged.directory)}. Or move the metadata "
-        "log away: the server begins without topics then, and sets their partitions aside in directories of their own "
-        "(-stray)"
+        "records, and the topics, settings, users and access rules in them, keep a copy of the data directory and run: "
+        f"{repair_command(directory)}. Or move the metadata "
+        "log away and remove its line from recovery-point-offset-checkpoint: the server begins without topics then, "
+        "and sets their partitions aside in directories of their own (-stray)"
     )
-    return OSError(errno.EIO, f"the metadata log can't be used: {reason}. {advice}", str(logged.directory))
+    return OSError(errno.EIO, f"the metadata log can't be used: {reason}. {advice}", str(directory))

@@ -36,11 +36,13 @@ class PeriodicTask(NamedTuple):
     Attributes:
         interval_key: the key of the broker's configuration that says how many ms.
         at_most_ms: Kafka's "never" is 2^63 - 1 ms, too long for the event loop.
+        first_ms: the first run is after so many ms, if the interval is longer; None for the interval.
     """
 
     run: Callable[[], Awaitable[None]]
     interval_key: str
     at_most_ms: int = DAY_MS
+    first_ms: int | None = None
 
 
 class PeriodicTasks:
@@ -179,8 +181,12 @@ class PeriodicTasks:
         return min(self._config.current.int(task.interval_key), task.at_most_ms)
 
     async def _repeat(self, task: PeriodicTask) -> None:
+        first_ms = task.first_ms
         while True:
-            await asyncio.sleep(self.interval_ms(task) / 1000)
+            delay = self.interval_ms(task)
+            if first_ms is not None:
+                delay, first_ms = min(delay, first_ms), None
+            await asyncio.sleep(delay / 1000)
             try:
                 await task.run()
             except Exception:

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kohort.broker.turns import Slices, in_one_go
+from kohort.broker.turns import Slices
 from kohort.log.log import Log
+from kohort.log.slices import in_one_go
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.stored import INTERNAL_TOPICS
 from kohort.protocol.stored.cluster_metadata import (

@@ -41,17 +41,6 @@ def in_slices(function: Callable[[T], R], items: Iterable[T]) -> Slices[list[R]]
     return results
 
 
-def in_one_go(slices: Slices[T]) -> T:
-    """Does all of a work now; it must not wait for anything."""
-    while True:
-        try:
-            if next(slices) is not None:
-                raise RuntimeError("it waits for a reply")
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-
-
 class Turns:
     """Works that have used up their turn; each goes on for a slice at a time."""
 
@@ -91,6 +80,30 @@ class Turns:
             return
         self._works.append(work)
         self._schedule()
+
+    def run(self, slices: Slices[T], done: Callable[[T], None]) -> None:
+        """Works off what no request waits for by itself; as `begin`, the first of it at once if there is time left.
+
+        Args:
+            done: called with what the slices return.
+        """
+
+        def work(until: float) -> bool:
+            while True:
+                try:
+                    awaited = next(slices)
+                except StopIteration as stop:
+                    result = stop.value
+                    break
+                if awaited is not None:
+                    awaited.then(lambda _: self.add(work))
+                    return True
+                if clock() >= until:
+                    return False
+            done(result)
+            return True
+
+        self.begin(work)
 
     def close(self) -> None:
         """Drops all works, and those that come."""

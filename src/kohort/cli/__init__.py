@@ -31,8 +31,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Place a streams group's tasks: which member gets which, how even it is, what moves.",
     ),
     "produce": ("kohort.cli.produce", "Write records to a topic: lines, JSON lines or CSV."),
+    "quotas": ("kohort.cli.quotas", "How much users, client ids and addresses may do: list, set, remove."),
     "serve": ("kohort.cli.serve", "Run a broker that Kafka clients connect to."),
     "topics": ("kohort.cli.topics", "Topics: list, create, describe, alter and delete."),
+    "users": ("kohort.cli.users", "Users that log in with a password (SCRAM): list, set, delete."),
     "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
 }
 """Sub-commands: the module with their `app` or `command`, and a line of help."""

@@ -77,6 +77,8 @@ def check(
             fail(f"{error.filename or directory}: {error.strerror or error}", 1)
         if mended and not as_json:
             out.print("After the repair:")
+        elif not as_json:
+            raise typer.Exit(1 if findings else 0)  # they were shown
     else:
         findings = _found(checked, names, everything=not partition)
     _show(findings, repair=False, as_json=as_json)

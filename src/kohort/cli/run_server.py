@@ -16,13 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
+    from kohort.broker.broker import Broker
     from kohort.broker.config import Settings
     from kohort.broker.config.listeners import Endpoint
+    from kohort.broker.metrics import MetricsPort
+    from kohort.broker.secured.secured import Secured
     from kohort.broker.server import Server
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 FAILED: Final = 1
 WRONG_CALL: Final = 2
+RENEWAL_SECONDS: Final = 24 * 3600
+"""How often a secured server looks whether its certificate is about to expire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,12 @@ class ServeOptions:
     config: str | None = None
     set: tuple[str, ...] = ()
     advertise: str | None = None
+    secure: str | None = None
     metrics: str | None = None
+    metrics_token_file: str | None = None
+    metrics_certfile: str | None = None
+    metrics_keyfile: str | None = None
+    metrics_cafile: str | None = None
     ephemeral: bool = False
     durable: bool = False
     log_level: str = "info"
@@ -92,47 +102,108 @@ def serve(options: ServeOptions) -> NoReturn:
         _fail(f"--log-format {options.log_format}: one of {', '.join(FORMATS)} is needed", WRONG_CALL)
     set_up_logging(options.log_level, options.log_format)
     try:
-        settings, listen, metrics = _settings(options)
-        directory, temporary = _data_dir(options, settings)
+        secured = _secured(options)
+        settings, metrics = _settings(options, secured)
+        directory, temporary = _data_dir(options, settings, secured)
     except (ConfigError, ValueError) as error:
         _fail(str(error), WRONG_CALL)
     except OSError as error:
         _fail(_explained(error), FAILED)
     settings = settings.with_overrides({"log.dirs": directory}, "--data-dir")
     try:
-        _run(options, settings, directory, listen, metrics, temporary)
+        _run(options, settings, directory, metrics, secured, temporary)
     finally:
         if temporary:
             _remove(directory)
     sys.exit(0)
 
 
-def _settings(options: ServeOptions) -> tuple[Settings, Endpoint, Endpoint | None]:
-    """The configuration, the endpoint to listen on, and that of metrics."""
+def _secured(options: ServeOptions) -> Secured | None:
+    """What secures the server by --secure."""
+    if options.secure is None:
+        return None
+    if not options.secure:
+        raise ValueError("--secure: the directory's name is empty")
+    from kohort.broker.secured.secured import Secured
+
+    return Secured(Path(options.secure))
+
+
+def _settings(options: ServeOptions, secured: Secured | None) -> tuple[Settings, MetricsPort | None]:
+    """The configuration, and where metrics are served."""
     from kohort.broker.config import Settings
-    from kohort.broker.config.listeners import (
-        advertised_endpoint,
-        check_protocols,
-        listening_endpoint,
-        split_endpoint,
-    )
+    from kohort.broker.config.listeners import configured_listeners
 
     settings = Settings.load(Path(options.config) if options.config else None, os.environ, options.set)
-    check_protocols(settings)  # a listener that can't be had isn't replaced by one in plain text
-    if options.listen is not None or settings.configured("listeners") is None:
-        endpoint = split_endpoint(options.listen or DEFAULT_LISTEN)
-        where = "--listen" if options.listen else "kohort serve's default"
-        settings = settings.with_overrides({"listeners": f"PLAINTEXT://{endpoint}"}, where)
+    protocol = "PLAINTEXT" if secured is None else "SASL_SSL"
+    if settings.configured("listeners") is None:
+        settings = settings.with_overrides({"listeners": f"{protocol}://{DEFAULT_LISTEN}"}, "kohort serve's default")
+    if options.listen is not None:
+        settings = _listening_at(settings, options.listen)
     if options.advertise is not None:
-        endpoint = split_endpoint(options.advertise if ":" in options.advertise else f"{options.advertise}:0")
-        listener = f"PLAINTEXT://{endpoint}"
-        settings = settings.with_overrides({"advertised.listeners": listener}, "--advertise")
-    listen = listening_endpoint(settings)
-    advertised_endpoint(settings, listen)  # raises now rather than later
-    return settings, listen, split_endpoint(options.metrics) if options.metrics is not None else None
+        settings = _advertised_at(settings, options.advertise)
+    configured_listeners(settings)  # raises now rather than later
+    if secured is not None:
+        settings = secured.settings(settings)
+        secured.make(settings)
+    return settings, _metrics_port(options)
 
 
-def _data_dir(options: ServeOptions, settings: Settings) -> tuple[Path, bool]:
+def _listening_at(settings: Settings, listen: str) -> Settings:
+    """The settings with --listen: another address of the one listener there is, or other listeners."""
+    from kohort.broker.config import ConfigError
+    from kohort.broker.config.listeners import configured_listeners, split_endpoint
+
+    if "://" not in listen:
+        names = [listener.name for listener in configured_listeners(settings)]
+        if len(names) > 1:
+            raise ConfigError(
+                f"--listen {listen}: listeners ({settings.source_of('listeners')}) has {', '.join(names)}; "
+                f"say which, as {names[0]}://{listen}, with commas between several"
+            )
+        listen = f"{names[0]}://{split_endpoint(listen)}"
+    return settings.with_overrides({"listeners": listen}, "--listen")
+
+
+def _advertised_at(settings: Settings, advertise: str) -> Settings:
+    """The settings with --advertise: a host for all listeners, or a host and port for each."""
+    from kohort.broker.config import ConfigError
+    from kohort.broker.config.listeners import configured_listeners, split_endpoint
+
+    if "://" not in advertise:
+        names = [listener.name for listener in configured_listeners(settings)]
+        endpoint = split_endpoint(advertise if ":" in advertise else f"{advertise}:0")
+        if endpoint.port and len(names) > 1:
+            raise ConfigError(
+                f"--advertise {advertise}: {', '.join(names)} can't have the same port; leave it out, or say "
+                f"{names[0]}://{advertise}, with commas between several"
+            )
+        advertise = ",".join(f"{name}://{endpoint}" for name in names)
+    return settings.with_overrides({"advertised.listeners": advertise}, "--advertise")
+
+
+def _metrics_port(options: ServeOptions) -> MetricsPort | None:
+    """Where metrics are served, and who may ask; None if they aren't served."""
+    from kohort.broker.config.listeners import split_endpoint
+    from kohort.broker.metrics import MetricsPort
+    from kohort.http_access import OPEN, HttpAccess
+
+    access = HttpAccess.load(
+        "--metrics-",
+        token_file=options.metrics_token_file,
+        certfile=options.metrics_certfile,
+        keyfile=options.metrics_keyfile,
+        cafile=options.metrics_cafile,
+    )
+    if options.metrics is None:
+        if access != OPEN:
+            raise ValueError("--metrics-token-file and --metrics-certfile need --metrics, the port that they protect")
+        return None
+    given = f":{options.metrics}" if options.metrics.isdigit() else options.metrics
+    return MetricsPort(*split_endpoint(given), access)
+
+
+def _data_dir(options: ServeOptions, settings: Settings, secured: Secured | None) -> tuple[Path, bool]:
     """The data directory, and whether it is removed at the end."""
     if options.ephemeral:
         if options.data_dir is not None:
@@ -145,6 +216,8 @@ def _data_dir(options: ServeOptions, settings: Settings) -> tuple[Path, bool]:
     given = settings.names("log.dirs") or (settings.names("log.dir") if settings.configured("log.dir") else ())
     if len(given) > 1:
         raise ValueError(f"log.dirs ({settings.source_of('log.dirs')}): one directory is possible, not {len(given)}")
+    if not given and secured is not None:
+        return secured.data, False
     if not given:
         raise ValueError("where shall data be kept? Give --data-dir DIR, or --ephemeral to throw it away in the end")
     return Path(given[0]).absolute(), False
@@ -154,8 +227,8 @@ def _run(
     options: ServeOptions,
     settings: Settings,
     directory: Path,
-    listen: Endpoint,
-    metrics: Endpoint | None,
+    metrics: MetricsPort | None,
+    secured: Secured | None,
     temporary: bool,
 ) -> None:
     """Starts a server, announces it, and stops it on a signal."""
@@ -165,10 +238,11 @@ def _run(
     import uvloop
 
     from kohort.broker.config import ConfigError
-    from kohort.broker.config.listeners import Endpoint, advertised_endpoint
+    from kohort.broker.config.listeners import Endpoint, configured_listeners
     from kohort.broker.garbage_collection import ShortPauses
     from kohort.broker.heap import keep_freed_memory
     from kohort.broker.server import Server
+    from kohort.http_access import LOOPBACK
 
     log = logging.getLogger("kohort.serve")
     for note in settings.notes:
@@ -190,26 +264,25 @@ def _run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, signalled, number)
-        server = Server(
-            settings,
-            data_dir=directory,
-            host=listen.host,
-            port=listen.port,
-            advertised=_advertised(settings, listen),
-            metrics=metrics,
-            durable=options.durable,
-        )
+
+        def prepare(broker: Broker) -> None:
+            if secured is not None:
+                secured.let_in(broker.scram_users)
+
+        server = Server(settings, data_dir=directory, metrics=metrics, durable=options.durable, prepare=prepare)
         await server.start()
         ShortPauses()
         gc.enable()
+        renewals = None if secured is None else asyncio.create_task(_renew(secured, settings, log))
         try:
-            _announce(Endpoint(listen.host or "0.0.0.0", server.port), server, log)
+            if secured is not None:
+                _tell_settings(secured, server, log, options)
+            _announce(server, log)
             await stop.wait()
         finally:
+            if renewals is not None:
+                renewals.cancel()
             await server.stop()
-
-    def _advertised(settings: Settings, listen: Endpoint) -> tuple[str, int] | None:
-        return advertised_endpoint(settings, listen) if settings.names("advertised.listeners") else None
 
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -219,15 +292,43 @@ def _run(
     except BrokenPipeError:
         raise
     except OSError as error:
-        _fail(_explained(error, listen, metrics), FAILED)
+        taken = [listener.endpoint for listener in configured_listeners(settings)]
+        if metrics is not None:
+            taken.append(Endpoint(metrics.host or LOOPBACK, metrics.port))
+        _fail(_explained(error, *taken), FAILED)
 
 
-def _announce(endpoint: Endpoint, server: Server, log: Any) -> None:
+def _announce(server: Server, log: Any) -> None:
     """Prints that connections are accepted: the only line on standard output, which programs may wait for."""
+    addresses = [listener.endpoint._replace(host=listener.host or "0.0.0.0") for listener in server.listeners]
     if server.metrics_port is not None:
         log.info("metrics port=%d path=/metrics", server.metrics_port)
-    sys.stdout.write(f"kohort ready on {endpoint}\n")
+    sys.stdout.write(f"kohort ready on {' '.join(map(str, addresses))}\n")
     sys.stdout.flush()
+
+
+def _tell_settings(secured: Secured, server: Server, log: Any, options: ServeOptions) -> None:
+    """Writes the settings of clients to files, and shows them on standard error; its password in a terminal alone."""
+    servers = str(server.listeners[0].advertised)
+    secured.write_client_settings(servers)
+    log.info(
+        "client settings are in java=%s librdkafka=%s ca=%s", secured.java, secured.librdkafka, secured.certificates.ca
+    )
+    if options.log_format == "text":
+        sys.stderr.write(secured.shown(servers, with_password=sys.stderr.isatty()))
+        sys.stderr.flush()
+
+
+async def _renew(secured: Secured, settings: Settings, log: Any) -> None:
+    """Makes the certificate anew before it expires; the server takes it up as any that changes."""
+    import asyncio
+
+    while True:
+        await asyncio.sleep(RENEWAL_SECONDS)
+        try:
+            await asyncio.to_thread(secured.make, settings)
+        except (OSError, ValueError) as error:
+            log.warning("the certificate can't be looked after: %s", error)
 
 
 def _raise_file_limit() -> None:
@@ -245,12 +346,12 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _explained(error: OSError, listen: Endpoint | None = None, metrics: Endpoint | None = None) -> str:
+def _explained(error: OSError, *endpoints: Endpoint) -> str:
     import socket
 
     where = f"{error.filename}: " if error.filename else ""
     what = error.strerror or str(error)
-    addresses = " or ".join(str(endpoint) for endpoint in (listen, metrics) if endpoint is not None)
+    addresses = " or ".join(map(str, endpoints))
     if isinstance(error, socket.gaierror):
         return f"{addresses}: there is no such host ({what})"
     match error.errno:

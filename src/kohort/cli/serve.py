@@ -13,9 +13,10 @@ def command(
     listen: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT",
+            metavar="[NAME://]HOST:PORT",
             show_default=DEFAULT_LISTEN,
-            help="Where to accept connections. Port 0 takes a free one; an empty host is every address.",
+            help="Where to accept connections. Port 0 takes a free one; an empty host is every address. "
+            "Names are those of listeners, such as SASL_SSL; several with commas.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -29,10 +30,39 @@ def command(
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST[:PORT]", help="The address for clients, if they can't reach the one listened on."),
+        typer.Option(
+            metavar="[NAME://]HOST[:PORT]", help="The address for clients, if they can't reach the one listened on."
+        ),
+    ] = None,
+    secure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Let in only who has a password, over TLS; certificates, a first user and settings for clients are "
+            "in DIR, and are made there if they aren't. Data are in DIR/data unless told otherwise.",
+        ),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Serve Prometheus at /metrics, and /healthz.")
+        str | None,
+        typer.Option(
+            metavar="[HOST:]PORT",
+            help="Serve Prometheus at /metrics, and /healthz. Without a host, to this machine alone.",
+        ),
+    ] = None,
+    metrics_token_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="/metrics needs Authorization: Bearer and the token in this file."),
+    ] = None,
+    metrics_certfile: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Serve both over TLS: a PEM certificate with those that signed it."),
+    ] = None,
+    metrics_keyfile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its key in PEM, where that isn't in the same file.")
+    ] = None,
+    metrics_cafile: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Only for clients with a certificate signed by one of these, in PEM."),
     ] = None,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Keep data in a temporary directory, and remove it at the end.")
@@ -56,6 +86,14 @@ def command(
 
     kohort serve --listen :9092 --advertise kafka.example --data-dir /var/lib/kohort
 
+    One that only those use who have a password, encrypted; it says what clients need:
+
+    kohort serve --secure kafka
+
+    Metrics that other machines may read, if they have the token (Prometheus: authorization, credentials_file):
+
+    openssl rand -hex 32 > token; kohort serve --metrics 0.0.0.0:9404 --metrics-token-file token
+
     Settings have Kafka's keys: --set log.retention.hours=24, or KOHORT_LOG_RETENTION_HOURS=24 in the environment,
     or in a file. The command line overrides the environment, which overrides the file.
     """
@@ -66,7 +104,12 @@ def command(
             config=config,
             set=tuple(set or ()),
             advertise=advertise,
+            secure=secure,
             metrics=metrics,
+            metrics_token_file=metrics_token_file,
+            metrics_certfile=metrics_certfile,
+            metrics_keyfile=metrics_keyfile,
+            metrics_cafile=metrics_cafile,
             ephemeral=ephemeral,
             durable=durable,
             log_level=log_level,

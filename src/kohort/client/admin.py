@@ -24,20 +24,23 @@ from kohort.client.administration.group_types import GroupDescription, GroupList
 from kohort.client.administration.groups import Groups
 from kohort.client.administration.member_removal import MemberToRemove
 from kohort.client.administration.offsets import Offsets, OffsetSpec
+from kohort.client.administration.quotas import DEFAULT, Default, QuotaEntity, Quotas
 from kohort.client.administration.request_router import RequestRouter
 from kohort.client.administration.resets import PlannedReset, ResetError, ResetTo
 from kohort.client.administration.topics import CreatedTopic, NewTopic, Topics
 from kohort.client.administration.transactions import ProducerState, Transactions
+from kohort.client.administration.users import SCRAM_MECHANISMS, ScramCredential, Users
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
 from kohort.client.errors import PartialFailureError
 from kohort.client.lifecycle import Lifecycle
 
 __all__ = [
-    "Acl", "AclFilter", "AclOperation", "AclPattern", "AclPermission", "AclResource", "Admin", "ConfigEntry",
-    "ConfigResource", "ConfigSource", "CreatedTopic", "GroupDescription", "GroupListing", "GroupMember", "GroupType",
-    "MemberToRemove", "NewTopic", "OffsetSpec", "PartialFailureError", "PartitionLag", "PlannedReset", "ProducerState",
-    "ResetError", "ResetTo", "ResourceType",
+    "DEFAULT", "SCRAM_MECHANISMS", "Acl", "AclFilter", "AclOperation", "AclPattern", "AclPermission", "AclResource",
+    "Admin", "ConfigEntry", "ConfigResource", "ConfigSource", "CreatedTopic", "Default", "GroupDescription",
+    "GroupListing", "GroupMember", "GroupType", "MemberToRemove", "NewTopic", "OffsetSpec", "PartialFailureError",
+    "PartitionLag", "PlannedReset", "ProducerState", "QuotaEntity", "ResetError", "ResetTo", "ResourceType",
+    "ScramCredential",
 ]  # fmt: skip
 
 
@@ -64,6 +67,8 @@ class Admin(Lifecycle):
         transactions: list, describe, abort and fence transactions, and producers of partitions.
         cluster: brokers, features, log directories and the metadata quorum.
         acls: access rules: who may do what; describe, create and delete them.
+        users: users that log in with SCRAM; describe, set and delete them.
+        quotas: how much users, client ids and addresses may do; describe, set and remove them.
 
     Raises:
         ConfigError: invalid addresses.
@@ -80,6 +85,8 @@ class Admin(Lifecycle):
         self.transactions = Transactions(router)
         self.cluster = ClusterInfo(router)
         self.acls = Acls(router)
+        self.users = Users(router)
+        self.quotas = Quotas(router)
 
     async def start(self) -> None:
         """Finds the cluster.

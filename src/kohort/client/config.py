@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from kohort.client.addresses import Address, parse_addresses
 from kohort.client.errors import ConfigError
@@ -14,7 +16,9 @@ from kohort.client.errors import ConfigError
 __all__ = ["ClientConfig", "Servers", "client_config"]
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+_EXTENSION: Final = re.compile(r"[A-Za-z]+=[\x21-\x7E \t\r\n]+")
 
 _MAX_FRAME: Final = 2**31 - 1
 _MAX_STRING: Final = 2**15 - 1
@@ -34,8 +38,15 @@ class ClientConfig:
             the former), and the key's password, for brokers that ask for it.
         ssl_check_hostname: whether the broker's certificate must be for the host connected to.
         ssl_context: a context to use instead of all these.
-        sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
-        sasl_username, sasl_password: credentials.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.
+        sasl_username, sasl_password: credentials; with OAUTHBEARER those of `sasl_token_url`, if it is an https URL.
+        sasl_token: returns a token for OAUTHBEARER (a JWT, mostly), or a coroutine of one. It is called for each
+            connection, and before a session ends; if it isn't a coroutine function, in a thread.
+        sasl_token_url: instead of that: a file: URL, which has a token and is read each time; or an https: URL,
+            where one is asked for with `sasl_username` and `sasl_password` (the grant "client credentials").
+        sasl_token_cafile: PEM file of the certificates to trust there; None for the system's.
+        sasl_scope: what is asked for there; None for what the issuer gives.
+        sasl_extensions: more that OAUTHBEARER tells the broker, as name-value pairs.
         request_timeout_ms: how long a response may take.
         socket_connection_setup_timeout_ms: how long a connection may take, with TLS and authentication.
         reconnect_backoff_ms, reconnect_backoff_max_ms: first and longest pause before a broker is tried again.
@@ -62,6 +73,11 @@ class ClientConfig:
     sasl_mechanism: str = "PLAIN"
     sasl_username: str | None = None
     sasl_password: str | None = field(default=None, repr=False)
+    sasl_token: Callable[[], str | Awaitable[str]] | None = field(default=None, repr=False)
+    sasl_token_url: str | None = None
+    sasl_token_cafile: str | Path | None = None
+    sasl_scope: str | None = None
+    sasl_extensions: Mapping[str, str] | Sequence[tuple[str, str]] = ()
     request_timeout_ms: int = 30_000
     socket_connection_setup_timeout_ms: int = 10_000
     reconnect_backoff_ms: int = 50
@@ -88,7 +104,13 @@ class ClientConfig:
         _check_int("receive_message_max_bytes", self.receive_message_max_bytes, 1024, _MAX_FRAME)
         if len(self.client_id.encode()) > _MAX_STRING:
             raise ConfigError(f"client_id is longer than {_MAX_STRING} bytes")
-        if self.uses_sasl and (self.sasl_username is None or self.sasl_password is None):
+        extensions = self.sasl_extensions.items() if isinstance(self.sasl_extensions, Mapping) else self.sasl_extensions
+        object.__setattr__(self, "sasl_extensions", tuple((name, value) for name, value in extensions))
+        if self.uses_sasl and self.sasl_mechanism == "OAUTHBEARER":
+            self._check_tokens()
+        elif self.sasl_token is not None or self.sasl_token_url is not None:
+            raise ConfigError("a token needs sasl_mechanism=OAUTHBEARER, and security_protocol=SASL_SSL")
+        elif self.uses_sasl and (self.sasl_username is None or self.sasl_password is None):
             raise ConfigError(f"{self.security_protocol} needs sasl_username and sasl_password")
         if not self.uses_sasl and self.sasl_username is not None:
             raise ConfigError(
@@ -103,6 +125,27 @@ class ClientConfig:
         if self.ssl_keyfile is not None and self.ssl_certfile is None:
             raise ConfigError("ssl_keyfile needs ssl_certfile, the certificate that the key belongs to")
 
+    def _check_tokens(self) -> None:
+        if (self.sasl_token is None) == (self.sasl_token_url is None):
+            raise ConfigError("OAUTHBEARER needs sasl_token or sasl_token_url, one of them")
+        scheme = urlsplit(self.sasl_token_url or "file:").scheme
+        if scheme not in ("file", "https"):
+            raise ConfigError(f"sasl_token_url={self.sasl_token_url}: a file: or https: URL is wanted")
+        if (scheme == "https") == (self.sasl_username is None or self.sasl_password is None):
+            raise ConfigError(
+                "OAUTHBEARER needs sasl_username and sasl_password with an https sasl_token_url, only then"
+            )
+        for name, value in self.sasl_extension_pairs:
+            if name == "auth" or not _EXTENSION.fullmatch(f"{name}={value}"):
+                raise ConfigError(
+                    f"sasl_extensions: {name!r}: a name of letters but auth, and a value of ASCII are wanted"
+                )
+
+    @property
+    def sasl_extension_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The extensions of OAUTHBEARER as (name, value)."""
+        return self.sasl_extensions  # type: ignore[return-value]  # normalised when it was made
+
     @property
     def addresses(self) -> tuple[Address, ...]:
         """The bootstrap servers as (host, port)."""
@@ -115,7 +158,7 @@ class ClientConfig:
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether connections are authenticated by name and password."""
+        """Whether connections are authenticated by name and password, or by a token."""
         return self.security_protocol.startswith("SASL")
 
     @classmethod

@@ -129,16 +129,15 @@ class Connection:
                 raise UnsupportedError(f"{self.broker}: ApiVersions is answered with error {answer.error_code}")
             version = most
 
-    async def _authenticate(self) -> None:
+    async def _authenticate(self, begins: Callable[[], None] = lambda: None) -> None:
         from kohort.client.sasl import authenticate
 
-        lifetime_ms = await authenticate(self.broker, self._send_first, self._config)
+        lifetime_ms = await authenticate(self.broker, self._send_first, self._config, begins)
         if lifetime_ms > 0 and not self.closed:
             delay = lifetime_ms / 1000 * random.uniform(*_REAUTHENTICATE_AT)
             self._reauthentication_timer = self._loop.call_later(delay, self._start_reauthentication)
 
     def _start_reauthentication(self) -> None:
-        self._channel.hold_back_all()  # until it is reauthenticated, the broker takes no other requests
         self._reauthentication = self._loop.create_task(
             self._reauthenticate(), name=f"kohort-authenticate-{self.broker}"
         )
@@ -146,7 +145,8 @@ class Connection:
     async def _reauthenticate(self) -> None:
         try:
             async with time_limit(self._config.socket_connection_setup_timeout_ms / 1000):
-                await self._authenticate()
+                # Until it is reauthenticated, the broker takes no other requests.
+                await self._authenticate(self._channel.hold_back_all)
         except (ClientError, TimeoutError) as error:
             self._channel.lose(f"authentication couldn't be renewed: {error or 'too slow'}")
         else:

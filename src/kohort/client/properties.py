@@ -53,7 +53,9 @@ _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def _plain(text: str) -> str:
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _CONTROLS.get(m[2], m[2]), text)
+    plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _CONTROLS.get(m[2], m[2]), text)
+    # A character beyond U+FFFF is escaped as two.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def read_settings(properties: Mapping[str, str], source: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -104,21 +106,82 @@ def _number(value: str) -> int:
 
 
 def _jaas(value: str, settings: dict[str, Any]) -> None:
-    """Reads name and password from Java's login configuration."""
+    """Reads name and password from Java's login configuration, or what OAUTHBEARER has there."""
     module = value.split(None, 1)[0] if value.split() else ""
-    if not module.endswith(("PlainLoginModule", "ScramLoginModule")):
-        raise ValueError(f"{module or 'nothing'} can't be used: Kohort knows PlainLoginModule and ScramLoginModule")
     options = {match[1]: _plain(match[2] or match[3] or "") for match in _OPTION.finditer(value)}
+    if module.endswith("OAuthBearerLoginModule"):
+        _oauthbearer(options, settings)
+        return
+    if not module.endswith(("PlainLoginModule", "ScramLoginModule")):
+        raise ValueError(
+            f"{module or 'nothing'} can't be used: Kohort knows PlainLoginModule, ScramLoginModule and "
+            "OAuthBearerLoginModule"
+        )
     if "username" not in options or "password" not in options:
         raise ValueError('username="…" and password="…" are wanted in it')
     settings["sasl_username"], settings["sasl_password"] = options["username"], options["password"]
+
+
+def _oauthbearer(options: dict[str, str], settings: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if name.startswith("unsecuredLogin"):
+            raise ValueError(f"{name}: tokens without a signature aren't made; name one in {_TOKEN_URL}")
+        if name in _LOGIN_OPTIONS:
+            settings.setdefault(_LOGIN_OPTIONS[name], value)
+    extensions = {
+        name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)
+    }
+    if extensions:
+        settings["sasl_extensions"] = extensions
+
+
+_EXTENSION: Final = "extension_"
+_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+
+_LOGIN_OPTIONS: Final = {
+    "clientId": "sasl_username",
+    "clientSecret": "sasl_password",
+    "scope": "sasl_scope",
+    "ssl.truststore.location": "sasl_token_cafile",
+}
+"""Our settings by the options of Java's OAuthBearerLoginModule; those of keys of their own come first."""
+
+
+def _extensions(value: str) -> dict[str, str]:
+    """Reads "name=value,…"."""
+    return dict(_pair(each) for each in value.split(",") if each.strip())
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.strip().partition("=")
+    return name, value
+
+
+def _by_class(value: str, settings: dict[str, Any]) -> None:
+    """What gets tokens in Java; those of a file and of client credentials are told apart by the URL."""
+    if value.rpartition(".")[2] not in _CLASSES:
+        raise ValueError(f"{value} can't be used: Kohort knows {', '.join(_CLASSES)}; or give a function as sasl_token")
+
+
+_CLASSES: Final = (
+    "OAuthBearerLoginCallbackHandler", "DefaultJwtRetriever", "FileJwtRetriever", "ClientCredentialsJwtRetriever",
+)  # fmt: skip
+
+
+def _method(value: str, settings: dict[str, Any]) -> None:
+    if value.lower() not in ("oidc", "default"):
+        raise ValueError(f"{value}: oidc is wanted")
+
+
+def _no_unsecured(value: str, settings: dict[str, Any]) -> None:
+    raise ValueError(f"tokens without a signature aren't made; name one in {_TOKEN_URL}")
 
 
 _ONLY_PEM: Final = (
     "Java's stores can't be read, only PEM: export certificates with keytool -exportcert -rfc, keys with openssl pkcs12"
 )
 
-_OPTION: Final = re.compile(r"""(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^\s;"]+))""")
+_OPTION: Final = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^\s;"]+))""")
 
 
 def _endpoint_identification(value: str, settings: dict[str, Any]) -> None:
@@ -159,6 +222,14 @@ _KEYS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "sasl.mechanisms": ("sasl_mechanism", _text),
     "sasl.username": ("sasl_username", _text),
     "sasl.password": ("sasl_password", _text),
+    _TOKEN_URL: ("sasl_token_url", _text),
+    "sasl.oauthbearer.client.credentials.client.id": ("sasl_username", _text),
+    "sasl.oauthbearer.client.credentials.client.secret": ("sasl_password", _text),
+    "sasl.oauthbearer.client.id": ("sasl_username", _text),
+    "sasl.oauthbearer.client.secret": ("sasl_password", _text),
+    "sasl.oauthbearer.scope": ("sasl_scope", _text),
+    "sasl.oauthbearer.extensions": ("sasl_extensions", _extensions),
+    "https.ca.location": ("sasl_token_cafile", _pem_file),
     "request.timeout.ms": ("request_timeout_ms", _number),
     "socket.timeout.ms": ("request_timeout_ms", _number),
     "socket.connection.setup.timeout.ms": ("socket_connection_setup_timeout_ms", _number),
@@ -175,6 +246,10 @@ _KEYS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 
 _CHECKED: Final[dict[str, Callable[[str, dict[str, Any]], None]]] = {
     "sasl.jaas.config": _jaas,
+    "sasl.login.callback.handler.class": _by_class,
+    "sasl.oauthbearer.jwt.retriever.class": _by_class,
+    "sasl.oauthbearer.method": _method,
+    "sasl.oauthbearer.config": _no_unsecured,
     "ssl.endpoint.identification.algorithm": _endpoint_identification,
     "ssl.truststore.type": _pem,
     "ssl.keystore.type": _pem,
@@ -215,7 +290,11 @@ _IGNORED: Final = frozenset((
     "client.dns.lookup", "enable.metrics.push", "log.connection.close", "metadata.max.idle.ms",
     "metadata.recovery.rebootstrap.trigger.ms", "metadata.recovery.strategy", "metric.reporters",
     "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms", "receive.buffer.bytes",
-    "send.buffer.bytes", "socket.connection.setup.timeout.max.ms", "socket.keepalive.enable",
+    "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms", "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter",
+    "sasl.login.retry.backoff.max.ms", "sasl.login.retry.backoff.ms", "sasl.oauthbearer.jwt.validator.class",
+    "sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name", "send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms", "socket.keepalive.enable",
     "socket.nagle.disable", "socket.receive.buffer.bytes", "socket.send.buffer.bytes", "ssl.enabled.protocols",
     "ssl.protocol", "ssl.provider", "statistics.interval.ms",
 ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Authentication by name and password: SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), as Kafka frames them.
+"""Authentication by SASL, as Kafka frames it: PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677), OAUTHBEARER (RFC 7628).
 
 Names and passwords are taken as their UTF-8 bytes. RFC 5802 would have them normalised first (SASLprep), but Kafka's
 brokers and tools don't do that when they store credentials, so nobody could log in with what it changes.
@@ -11,18 +11,18 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Final, Protocol, TypeVar
 
 from kohort.client.config import ClientConfig
-from kohort.client.errors import AuthenticationError, ConfigError
+from kohort.client.errors import AuthenticationError, ConfigError, ConnectionLostError
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
 from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kohort.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
-__all__ = ["Exchange", "ScramError", "authenticate", "plain", "scram"]
+__all__ = ["Exchange", "ScramError", "TokenRefusedError", "authenticate", "oauthbearer", "plain", "scram"]
 
 R = TypeVar("R", bound=Response)
 
@@ -37,6 +37,10 @@ _ITERATIONS: Final = range(4096, 1_000_001)
 
 class ScramError(ValueError):
     """An invalid message of the broker: it may not know the password."""
+
+
+class TokenRefusedError(ValueError):
+    """The broker doesn't take a token, and should have said so by an error."""
 
 
 class _Ask(Protocol):
@@ -95,17 +99,40 @@ def scram(
         raise ScramError("the broker's signature is wrong: it doesn't know the password, so it isn't who it should be")
 
 
-async def authenticate(broker: Broker, ask: _Ask, config: ClientConfig) -> int:
+def oauthbearer(token: str, extensions: Iterable[tuple[str, str]] = ()) -> Exchange:
+    """OAUTHBEARER: sends a token that was made for us; who has it can log in with it, so it needs TLS.
+
+    Args:
+        extensions: more to tell the broker, as names and values.
+
+    Raises:
+        TokenRefusedError: see there.
+    """
+    pairs = "".join(f"{name}={value}\x01" for name, value in extensions)
+    refusal = yield f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode()
+    if refusal:
+        yield b"\x01"  # the broker's error is the answer to it
+        raise TokenRefusedError(f"the token is refused: {refusal.decode(errors='replace')[:500]}")
+
+
+async def authenticate(
+    broker: Broker, ask: _Ask, config: ClientConfig, begins: Callable[[], None] = lambda: None
+) -> int:
     """Authenticates with the configured mechanism.
+
+    Args:
+        begins: called before the first request, when there is a token, which may take a while to get.
 
     Returns:
         the session lifetime in ms, after which the broker wants it again; 0 for none.
 
     Raises:
-        AuthenticationError: either side refuses the other, or the mechanism isn't enabled.
-        ConnectionLostError: the connection breaks.
+        AuthenticationError: either side refuses the other, the mechanism isn't enabled, or there is no token.
+        ConnectionLostError: the connection breaks, or that to who issues tokens.
     """
     mechanism = config.sasl_mechanism
+    exchange = await _exchange(broker, config)
+    begins()
     shaken = await ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
     if shaken.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         offered = ", ".join(shaken.mechanisms) or "none"
@@ -114,21 +141,36 @@ async def authenticate(broker: Broker, ask: _Ask, config: ClientConfig) -> int:
         raise AuthenticationError(
             f"{broker}: no authentication on this port (error {shaken.error_code}): is security_protocol right?"
         )
-    username, password = config.sasl_username or "", config.sasl_password or ""
-    exchange = plain(username, password) if mechanism == "PLAIN" else scram(mechanism, username, password)
     token, lifetime_ms = next(exchange), 0
     while True:
         answer = await ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
         if answer.error_code:
-            detail = answer.error_message or "user name or password is wrong"
+            wrong = "the token" if mechanism == "OAUTHBEARER" else "user name or password"
+            detail = answer.error_message or f"{wrong} is wrong"
             raise AuthenticationError(f"{broker}: {detail}")
         lifetime_ms = answer.session_lifetime_ms
         try:
             token = exchange.send(answer.auth_bytes)
         except StopIteration:
             return lifetime_ms
-        except ScramError as error:
+        except (ScramError, TokenRefusedError) as error:
             raise AuthenticationError(f"{broker}: {error}") from error
+
+
+async def _exchange(broker: Broker, config: ClientConfig) -> Exchange:
+    """The exchange of the configured mechanism; OAUTHBEARER gets its token before."""
+    if config.sasl_mechanism == "OAUTHBEARER":
+        from kohort.client.tokens import TokenError, bearer_token
+
+        try:
+            return oauthbearer(await bearer_token(config), config.sasl_extension_pairs)
+        except TokenError as error:
+            kind = ConnectionLostError if error.passes else AuthenticationError
+            raise kind(f"{broker}: no token to log in with: {error}") from error
+    username, password = config.sasl_username or "", config.sasl_password or ""
+    if config.sasl_mechanism == "PLAIN":
+        return plain(username, password)
+    return scram(config.sasl_mechanism, username, password)
 
 
 def _text(data: bytes) -> str:

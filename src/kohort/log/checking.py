@@ -19,6 +19,11 @@ from kohort.log.leader_epochs import LeaderEpochs
 from kohort.log.salvage import Gap, batches_and_gaps
 from kohort.log.scan import NO_LIMIT
 
+BROUGHT_BACK: Final = "brought back"
+"""The remedy of batches that were set aside."""
+
+_CHUNK: Final = 1 << 20
+
 LEFT_OVER: Final = (CLEANED, SWAP, DELETED, ".tmp")
 
 
@@ -142,9 +147,14 @@ def _scan(directory: Path, base: int, limit: int) -> _Scanned:
 
 def _left_over(partition: str, names: list[str]) -> Iterator[Finding]:
     for name in names:
-        if name.endswith(LEFT_OVER):
+        if name.endswith(LEFT_OVER) and not name.endswith(DELETED):
             what = "a crash has left it"
             yield Finding(partition, "left over", name, what, remedy="completed or removed, as the next start does")
+    doomed = [name for name in names if name.endswith(DELETED)]
+    if doomed:
+        files = "1 file" if len(doomed) == 1 else f"{len(doomed)} files"
+        what = f"{files} of deleted segments: a crash has left them, or Apache Kafka is about to remove them"
+        yield Finding(partition, "left over", doomed[0], what, remedy="removed, as the next start does")
 
 
 def _damages(directory: Path, found: _Scanned, *, following: int, clean: bool, recovery: int) -> Iterator[Finding]:
@@ -210,12 +220,29 @@ def _asides(directory: Path, names: list[str], scanned: list[_Scanned]) -> Itera
         size = file.stat().st_size
         if offsets is None:
             yield Finding(directory.name, "set aside", name, "it is damaged itself", size=size)
+        elif _is_copy(file, directory / file_name(offset_of(name) or 0, LOG)):
+            what = "a crash has left it: the log has these batches, too"
+            yield Finding(directory.name, "set aside", name, what, (offsets,), size, "removed")
         elif any(_overlaps(found, offsets) for found in scanned):
             what = "these offsets have other records in the log"
             yield Finding(directory.name, "set aside", name, what, (offsets,), size)
         else:
             what = "whole batches that were after a damage"
-            yield Finding(directory.name, "set aside", name, what, (offsets,), size, "brought back")
+            yield Finding(directory.name, "set aside", name, what, (offsets,), size, BROUGHT_BACK)
+
+
+def _is_copy(file: Path, log: Path) -> bool:
+    """Whether a segment's log begins with all of a file that was set aside."""
+    try:
+        if file.samefile(log):
+            return True
+        with file.open("rb") as copied, log.open("rb") as stream:
+            while piece := copied.read(_CHUNK):
+                if stream.read(len(piece)) != piece:
+                    return False
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def aside_offsets(file: Path) -> Range | None:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from kohort.log.cleaner import Cleaner, LastRecord, OffsetMap
 from kohort.log.config import LogConfig
+from kohort.log.damage import repair_command
 from kohort.log.files import CLEANED, LOG, SNAPSHOT, SWAP, file_name, fsync_directory
 from kohort.log.lookup import aborted_between
 from kohort.log.producer_state import ProducerStates
@@ -86,7 +87,15 @@ class CompactionPlan:
         except _CancelledError:
             self.discard()
             return False
-        except (OSError, CorruptRecordError) as error:
+        except CorruptRecordError as error:
+            self.discard()
+            mend = repair_command(self.directory)
+            _log.warning(
+                "%s: can't be compacted: %s; it is unchanged. To mend it, stop the server and run: %s",
+                self.directory, error, mend,
+            )  # fmt: skip
+            return False
+        except OSError as error:
             self.discard()
             _log.warning("%s: can't be compacted: %s; it is unchanged", self.directory, error)
             return False
@@ -109,10 +118,10 @@ class CompactionPlan:
                         return keys
         return keys
 
-    def _batches(self, source: _Source) -> Iterator[ScannedBatch]:
+    def _batches(self, source: _Source, *, check: bool = False) -> Iterator[ScannedBatch]:
         fd = os.open(source.path, os.O_RDONLY)
         try:
-            for batch in scan(fd, 0, source.size, check=False):
+            for batch in scan(fd, 0, source.size, check=check):
                 if self.cancelled:
                     raise _CancelledError
                 yield batch
@@ -143,7 +152,8 @@ class CompactionPlan:
         self.made.append((group, segment))
         cleaner.aborted_index = segment.aborted
         for source in group:
-            for batch in self._batches(source):
+            # What is written gets a new checksum: that must not make a damaged record a valid one.
+            for batch in self._batches(source, check=True):
                 kept = cleaner.clean(batch)
                 if kept is not None:
                     data, header = kept

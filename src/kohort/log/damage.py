@@ -81,7 +81,7 @@ class Damage:
     def __str__(self) -> str:
         name = self.directory.name
         if self.kind is DamageKind.WRONG_INDEX:
-            return f"{name}: {self.reason}. The index is made anew from the log; no records are lost."
+            return f"{name}: {self.reason}. The index is made anew from the log."
         size = f", {self.size} bytes" if self.size else ""
         if self.lost:
             many = "1 record" if self.records == 1 else f"at most {self.records} records"

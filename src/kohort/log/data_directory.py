@@ -278,13 +278,22 @@ def read_topic_id(directory: Path) -> uuid.UUID | None:
     try:
         text = (directory / METADATA).read_text()
         _, _, value = text.partition("topic_id:")
-        return uuid.UUID(bytes=base64.urlsafe_b64decode(value.strip() + "=="))
+        return text_uuid(value.strip())
     except (OSError, ValueError):
         return None
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
+
+
+def text_uuid(text: str) -> uuid.UUID:
+    """The UUID of a text that Kafka printed.
+
+    Raises:
+        ValueError: the text is none.
+    """
+    return uuid.UUID(bytes=base64.b64decode(f"{text}==", altchars=b"-_", validate=True))
 
 
 def uuid_text(value: uuid.UUID) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from kohort.log.checking import Checkpoints, Finding, check_partition
 from kohort.log.checkpoints import parse_offsets, render_offsets
+from kohort.log.damage import Range
 from kohort.log.data_directory import (
     CLEAN_SHUTDOWN,
     CLEANED_OFFSETS,
@@ -18,7 +19,7 @@ from kohort.log.data_directory import (
     RECOVERY_POINTS,
     PartitionName,
 )  # fmt: skip
-from kohort.log.files import LOG, write_atomically
+from kohort.log.files import LOG, offset_of, write_atomically
 from kohort.log.repair import repair_partition
 from kohort.log.salvage import Gap, batches_and_gaps
 from kohort.protocol.errors import CorruptRecordError, ProtocolError
@@ -41,11 +42,16 @@ _TOPIC: Final = 2
 
 @dataclass
 class _Metadata:
-    """What the metadata log says, as far as it can be read."""
+    """What the metadata log says, as far as it can be read.
+
+    Attributes:
+        whole: whether it has all records from the first on: Apache Kafka removes those that a snapshot has.
+    """
 
     partitions: set[PartitionName] = field(default_factory=set)
     compacted: set[str] = field(default_factory=set)
     unreadable: int = 0
+    whole: bool = False
 
 
 class DirectoryCheck:
@@ -97,7 +103,7 @@ class DirectoryCheck:
             OSError: a file can't be read.
         """
         known = self._metadata.partitions
-        if known and name != METADATA and name not in known:
+        if known and self._metadata.whole and name != METADATA and name not in known:
             what = "it belongs to no topic; the next start sets it aside"
             yield Finding(str(name), "stray", "", what)
         yield from check_partition(
@@ -105,8 +111,12 @@ class DirectoryCheck:
             contiguous=name == METADATA, advance=advance,
         )  # fmt: skip
 
-    def missing(self, names: Iterable[PartitionName]) -> Iterator[Finding]:
-        """Yields the partitions of topics that have no directory among `names`."""
+    def missing(self, names: Collection[PartitionName]) -> Iterator[Finding]:
+        """Yields the partitions of topics, and the metadata log, that have no directory among `names`."""
+        if METADATA not in names and (names or self.checkpoints(METADATA).recovery_point):
+            lost = Range(0, self.checkpoints(METADATA).recovery_point)
+            what = "it says which topics there are; restore it from a backup"
+            yield Finding(str(METADATA), "missing directory", "", what, (lost,) if lost.end else ())
         for name in sorted(self._metadata.partitions.difference(names)):
             end = self.checkpoints(name).recovery_point
             what = f"the log had offsets up to {end - 1}" if end else "it was empty; the next start makes it"
@@ -130,7 +140,7 @@ class DirectoryCheck:
                 write_atomically(self.path / file, render_offsets(kept))
 
     def _compacted(self, name: PartitionName) -> bool:
-        return name.topic in self._metadata.compacted
+        return name.topic in self._metadata.compacted or not self._metadata.whole
 
     def _read(self, file: str) -> dict[PartitionName, int]:
         try:
@@ -171,11 +181,14 @@ def _read_metadata(directory: Path) -> _Metadata:
 
 def _records(directory: Path, found: _Metadata) -> Iterator[MetadataRecord]:
     for file in sorted(directory.glob(f"*{LOG}")):
+        base = offset_of(file.name)
+        if base is None:
+            continue
+        found.whole = found.whole or base == 0
         fd = os.open(file, os.O_RDONLY)
         try:
-            base = int(file.name.partition(".")[0])
             for item in batches_and_gaps(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base):
-                if isinstance(item, Gap):
+                if isinstance(item, Gap) or item.header.control:  # Apache Kafka's: who leads, where a snapshot ends
                     continue
                 try:
                     values = [record.value for record in read_records(item.data, item.header)]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from kohort.protocol.records.batch import BatchHeader
 from kohort.protocol.records.rows import payload_of
-
-T = TypeVar("T")
 
 Expand: TypeAlias = Callable[[memoryview, BatchHeader], Generator[Any, None, bytes]]
 """Returns the records of the batch that a header was read from, decompressed; raises CorruptRecordError."""
@@ -18,13 +16,3 @@ def expand_now(data: memoryview, header: BatchHeader) -> Generator[None, None, b
     """Decompresses them at once, whatever they expand to."""
     yield
     return payload_of(data, header)
-
-
-def at_once(slices: Generator[Any, None, T]) -> T:
-    """Does all of what could be done in slices."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result

@@ -82,6 +82,12 @@ def read_exactly(fd: int, size: int, position: int) -> bytes:
     return data
 
 
+def read_whole(path: Path) -> bytes:
+    """Reads a file; raises OSError. Where descriptors are short, others' files are closed for it."""
+    with os.fdopen(open_file(path, os.O_RDONLY), "rb") as stream:
+        return stream.read()
+
+
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Replaces a file: a crash leaves the old or the new one. With `sync`, the new one is on the disk on return."""
     temporary = path.with_name(f"{path.name}.tmp")

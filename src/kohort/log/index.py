@@ -12,6 +12,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -103,6 +104,15 @@ class OffsetIndex(_IndexFile):
         self.offsets.append(offset)
         self.positions.append(position)
 
+    def extend(self, entries: array[int]) -> None:
+        """Adds entries, offset and position in turn, with one write."""
+        packed = entries[:]
+        if sys.byteorder == "little":
+            packed.byteswap()
+        write_at(self.open(), packed.tobytes(), len(self.offsets) * _OFFSET_ENTRY.size)
+        self.offsets += entries[::2]
+        self.positions += entries[1::2]
+
     def position_before(self, offset: int) -> int:
         """Returns a position at or before the batch with `offset`."""
         entry = bisect_right(self.offsets, offset)
@@ -142,6 +152,14 @@ class TimeIndex(_IndexFile):
         """Adds that no record up to `offset` is later than `timestamp`, unless the last entry says so."""
         if timestamp > (self.timestamps[-1] if self.timestamps else NO_TIMESTAMP):
             write_at(self.open(), _TIME_ENTRY.pack(timestamp, offset), len(self.timestamps) * _TIME_ENTRY.size)
+            self.timestamps.append(timestamp)
+            self.offsets.append(offset)
+
+    def extend(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Adds entries, whose timestamps ascend, with one write."""
+        packed = b"".join([_TIME_ENTRY.pack(*entry) for entry in entries])
+        write_at(self.open(), packed, len(self.timestamps) * _TIME_ENTRY.size)
+        for timestamp, offset in entries:
             self.timestamps.append(timestamp)
             self.offsets.append(offset)
 

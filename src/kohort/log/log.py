@@ -11,8 +11,8 @@ from typing import Any, Final
 from kohort.log.compaction import CompactionPlan, plan_compaction, swap_in
 from kohort.log.config import LogConfig
 from kohort.log.damage import Report, tell
-from kohort.log.expand import Expand, at_once, expand_now
-from kohort.log.files import SNAPSHOT, file_name, make_directory
+from kohort.log.expand import Expand, expand_now
+from kohort.log.files import LOG, SNAPSHOT, file_name, make_directory
 from kohort.log.local_log import LocalLog
 from kohort.log.lookup import (
     aborted_between,
@@ -26,8 +26,10 @@ from kohort.log.producer_state import EndTransactionMarker
 from kohort.log.recovery import ended_transaction, load, new_log
 from kohort.log.retention import deletable
 from kohort.log.scan import ScannedBatch
+from kohort.log.scrub import SegmentScrub
 from kohort.log.segment import DamagedSegmentError, Segment
 from kohort.log.segments import Segments
+from kohort.log.slices import in_one_go
 from kohort.log.transaction_markers import encode_marker
 from kohort.log.types import Aborted, AppendInfo, Origin, TimestampedOffset
 from kohort.log.validation import CheckedBatch, check_at_once, stamped
@@ -334,7 +336,7 @@ class Log(LocalLog):
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """Returns the first record that is as late as `timestamp` (ms since 1970), None if there is none."""
-        return at_once(self.search_timestamp(timestamp))
+        return in_one_go(self.search_timestamp(timestamp))
 
     def search_timestamp(
         self, timestamp: int, start: int = 0, expand: Expand = expand_now
@@ -355,12 +357,13 @@ class Log(LocalLog):
 
     def max_timestamp_offset(self) -> TimestampedOffset | None:
         """Returns the first record with the latest timestamp, None if no record has a timestamp."""
-        return at_once(self.search_max_timestamp())
+        return in_one_go(self.search_max_timestamp())
 
     def search_max_timestamp(self, expand: Expand = expand_now) -> Generator[Any, None, TimestampedOffset | None]:
         """Does the same, and yields every so often; the log may change meanwhile."""
         self._check()
-        latest = latest_timestamp(self._segments, self.log_start_offset)
+        with self._storing("read"):
+            latest = latest_timestamp(self._segments, self.log_start_offset)
         if latest is None:
             return None
         return (yield from self.search_timestamp(*latest, expand))
@@ -410,6 +413,22 @@ class Log(LocalLog):
             for segment in old:
                 segment.delete()
                 (self.directory / file_name(segment.base_offset, SNAPSHOT)).unlink(missing_ok=True)
+
+    def plan_scrub(self) -> list[SegmentScrub]:
+        """Lists the segments there are, to be scrubbed up to their present end; see `SegmentScrub`."""
+        self._check()
+        segments, end = self._segments, self.log_end_offset
+        return [
+            SegmentScrub(segment, segment.path(LOG), segment.size, segments.end_of(number, end))
+            for number, segment in enumerate(segments)
+            if segment.size
+        ]
+
+    def finish_scrub(self, scrub: SegmentScrub) -> None:
+        """Reports what a scrub found, unless the segment isn't the log's any more, or its file was another's."""
+        if self.offline is None and any(segment is scrub.segment for segment in self._segments):
+            for gap in scrub.gaps:
+                scrub.segment.note_gap(gap, scrub.end_offset)
 
     def plan_compaction(self, now: int) -> CompactionPlan | None:
         """Plans a compaction if one is due, by the dirty ratio and compaction lags; see `CompactionPlan`."""

@@ -12,7 +12,7 @@ from kohort.log.descriptors import open_file
 from kohort.log.files import LOG
 from kohort.log.salvage import Gap, batches_and_gaps
 from kohort.log.scan import NO_LIMIT, ScannedBatch, claimed_end
-from kohort.log.segment import Segment
+from kohort.log.segment import DamagedSegmentError, Segment
 
 
 class Losses:
@@ -74,21 +74,30 @@ class Losses:
         segment.unflushed = True
 
 
-def valid_in(segment: Segment, end: int) -> Iterator[ScannedBatch]:
-    """Yields the valid batches of a segment, and reports what is between.
+def valid_in(segment: Segment, end: int, start: int = 0) -> Iterator[ScannedBatch]:
+    """Yields the valid batches of a segment, from the one with offset `start` on, and reports what is between.
 
     The file is opened once more: it may be removed in the meantime.
 
     Args:
         end: the offset after the segment.
+        start: batches before it may come, too, where it can't be found.
 
     Raises:
         OSError: the file can't be read.
     """
+    base = segment.base_offset
+    position, least = 0, base
+    if start > base:
+        try:
+            located = segment.locate(start)
+        except DamagedSegmentError:
+            pass  # the batches before the damage lead to it
+        else:
+            position, least = (located.position, located.base_offset) if located else (segment.size, start)
     fd = open_file(segment.path(LOG), os.O_RDONLY)
     try:
-        base = segment.base_offset
-        for item in batches_and_gaps(fd, 0, segment.size, base_offset=base, least=base, limit=end):
+        for item in batches_and_gaps(fd, position, segment.size, base_offset=base, least=least, limit=end):
             if isinstance(item, Gap):
                 segment.note_gap(item, end)
             else:

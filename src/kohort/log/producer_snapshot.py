@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from kohort.log.files import SNAPSHOT, file_name, write_atomically
+from kohort.log.files import SNAPSHOT, file_name, read_whole, write_atomically
 from kohort.log.producer_state import BatchMetadata, ProducerState, ProducerStates
 from kohort.protocol.crc32c import crc32c
 
@@ -72,7 +72,7 @@ def load_snapshot(directory: Path, offsets: list[int], producers: ProducerStates
     for offset in reversed(offsets):
         path = directory / file_name(offset, SNAPSHOT)
         try:
-            loaded = read_snapshot(path.read_bytes())
+            loaded = read_snapshot(read_whole(path))
         except FileNotFoundError:
             continue
         except ValueError as error:

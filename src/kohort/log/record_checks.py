@@ -2,8 +2,9 @@
 
 Every record is looked at: its size, its place, the sizes of its parts. In Python that is about a microsecond for a
 record, so runs of records of the same layout are proved in columns: what is at the same place of each record is one
-strided slice, and compared in one go, some 30 ns a record. For other records there is a compiled loop, where numba is
-installed and there are many (`record_kernel`). What it doesn't let pass is looked at in Python, which names it.
+strided slice, and compared in one go, some 30 ns a record. Those that differ in the sizes of key and value alone take
+ten times as long (`uneven_records`). For these and others there is a compiled loop, where numba is installed and there
+are many (`record_kernel`). What isn't proved so is looked at one by one, and named if it is wrong.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kohort.log.record_kernel import KERNEL, Check
+from kohort.log.uneven_records import parts_fit, walk
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.records.batch import NO_TIMESTAMP, BatchHeader
 from kohort.protocol.records.varint import read_varint
@@ -32,6 +34,15 @@ _COLUMNS_BYTES: Final = 256 * 1024
 _SHORTEST_RUN: Final = 8
 _WORTH_A_TRY: Final = 32
 """After so many records of other layouts, a run is looked for again."""
+
+_SHORTEST_UNEVEN: Final = 64
+_LONGEST_UNEVEN: Final = 2048
+"""Records of different sizes that are proved at a time: at first few, as it may be in vain."""
+
+_UNEVEN_AS_ONE: Final = 4
+"""So many of them take as long as one that is looked at by itself."""
+
+_NO_RUN: Final = (0, 0, 0)
 
 _ONE_BYTE: Final = 64
 _TWO_BYTES: Final = 64 * 128
@@ -119,8 +130,12 @@ class _Check:
         self._keyed = keyed
         self._range = timestamps
         self._claimed = header.max_timestamp - header.base_timestamp
-        self._trusts_header = True
+        # If the latest that it says were out of range, not all that are earlier would be in it.
+        self._trusts_header = timestamps is None or header.max_timestamp <= (
+            self._base if self._base == NO_TIMESTAMP else timestamps.latest
+        )
         self._bounded = False  # some timestamps are known to be no later than the header says
+        self._uneven = _SHORTEST_UNEVEN
         self._errors: list[RecordError] = []
         self._code = ErrorCode.INVALID_RECORD
 
@@ -207,21 +222,23 @@ class _Check:
                 if index >= slice_ends:
                     slice_ends = index + RECORDS_A_SLICE
                     yield
-                if end - start != stride:
-                    stride = end - start
-                elif index >= try_from and plain and (key >= 0 or not self._keyed):
+                if index >= try_from and plain and (key >= 0 or not self._keyed):
                     layout = _Layout(
                         timestamp_at - start, offset_at - start, key_at - start, key_end - start, value_at - start,
-                        value_end - start, stride,
+                        value_end - start, end - start,
                     )  # fmt: skip
-                    run, delta = self._run_after(index, at, layout)
+                    run, span, delta = self._run_after(index, at, layout) if end - start == stride else _NO_RUN
+                    if not run and stride:
+                        run, span, delta = self._uneven_run_after(index, at, layout)
+                        one_by_one += run // _UNEVEN_AS_ONE
                     if run:
                         index += run
-                        at += run * stride
+                        at += span
                         latest = max(latest, self._base + delta)
                         yield
-                    if run < _SHORTEST_RUN:
-                        try_from = index + _WORTH_A_TRY
+                    else:
+                        try_from = index + _WORTH_A_TRY * bool(stride)
+                stride = end - start
             if at != size:
                 index = max(index - 1, 0)
                 raise _MalformedError(f"{size - at} bytes follow the last record")
@@ -241,27 +258,23 @@ class _Check:
         """The latest timestamp, if the compiled loop finds nothing wrong."""
         earliest, latest = -_MOST, _MOST
         if self._range is not None:
-            earliest = max(self._range.earliest - self._base, earliest)
-            latest = min(self._range.latest - self._base, latest)
+            earliest = min(max(self._range.earliest - self._base, -_MOST), _MOST)
+            latest = min(max(self._range.latest - self._base, -_MOST), _MOST)
         exempt = min(NO_TIMESTAMP - self._base, _MOST)
         found = check(self._payload, self._count, self._keyed, earliest, latest, exempt)
         return None if found is None else self._base + found
 
-    def _run_after(self, index: int, at: int, layout: _Layout) -> tuple[int, int]:
-        """How many of the records from `index` on, at `at`, have the same layout, and their latest timestamp delta.
+    def _run_after(self, index: int, at: int, layout: _Layout) -> tuple[int, int, int]:
+        """How many of the records from `index` on, at `at`, have the same layout; their bytes, and their latest
+        timestamp delta.
 
         Each column is compared as a whole. 0 records where something differs that has to be looked at one by one.
         """
         payload, stride = self._payload, layout.stride
-        width = layout.key - layout.offset
-        if width > 3:
-            return 0, 0
         first = at - stride  # the record before, which is proved: what is to be the same is the same as there
-        # Of three bytes of an offset, the last one changes with each 8,192 records.
-        same_width = _ONE_BYTE if width == 1 else _TWO_BYTES if width == 2 else index - index % _TWO_BYTES + _TWO_BYTES
-        run = min(min(self._count, same_width) - index, min(len(payload) - at, _COLUMNS_BYTES) // stride)
+        run = min(self._same_width(index, layout), min(len(payload) - at, _COLUMNS_BYTES) // stride)
         if run < _SHORTEST_RUN:
-            return 0, 0
+            return _NO_RUN
         # Sizes: of the record, of key and value; and no headers.
         sizes = (*range(layout.timestamp - 1), *range(layout.key, layout.key_end))
         for place in (*sizes, *range(layout.value, layout.value_end), stride - 1):
@@ -270,26 +283,50 @@ class _Check:
             if column != same * run:
                 run -= len(column.lstrip(same))
                 if run < _SHORTEST_RUN:
-                    return 0, 0
-        stop = at + run * stride
-        offset = at + layout.offset
-        if width == 1:
-            if payload[offset:stop:stride] != _ONE[index : index + run]:
-                return 0, 0
-        else:
-            place = index % _TWO_BYTES
-            second = _TWO_HIGH if width == 2 else _THREE_MIDDLE
-            if (
-                payload[offset:stop:stride] != _TWO_LOW[place : place + run]
-                or payload[offset + 1 : stop : stride] != second[place : place + run]
-                or (width == 3 and payload[offset + 2 : stop : stride] != bytes([index // _TWO_BYTES]) * run)
-            ):
-                return 0, 0
-        return self._run_of_timestamps(at, run, layout)
+                    return _NO_RUN
+        if not _offsets_follow(payload, at, index, run, layout):
+            return _NO_RUN
+        run, latest = self._run_of_timestamps(payload, at, run, layout)
+        return run, run * stride, latest
 
-    def _run_of_timestamps(self, at: int, run: int, layout: _Layout) -> tuple[int, int]:
+    def _uneven_run_after(self, index: int, at: int, layout: _Layout) -> tuple[int, int, int]:
+        """The same of records that differ in the sizes of key and value alone."""
+        size = layout.timestamp - 1
+        head = layout.key - size + 1
+        most = min(self._same_width(index, layout), self._uneven)
+        self._uneven = _SHORTEST_UNEVEN
+        if most < _SHORTEST_RUN or layout.key_end != layout.key + 1:
+            return _NO_RUN
+        walked = walk(self._payload, at, most, min(at // index * most * 2, _COLUMNS_BYTES))
+        run = walked.records
+        if run < _SHORTEST_RUN:
+            return _NO_RUN
+        heads = walked.heads(head)
+        in_heads = _Layout(1, layout.offset - size, head - 1, head, head, head, head)
+        if len(heads) != run * head:
+            return _NO_RUN
+        run, latest = self._run_of_timestamps(heads, 0, run, in_heads)  # what comes after is elsewhere in the others
+        keys = heads[head - 1 : run * head : head]
+        if (
+            run < _SHORTEST_RUN
+            or not _offsets_follow(heads, 0, index, run, in_heads)
+            or not parts_fit(walked, run, keys, head, keyed=self._keyed)
+        ):
+            return _NO_RUN
+        self._uneven = min(4 * most, _LONGEST_UNEVEN)
+        return run, walked.starts[run], latest
+
+    def _same_width(self, index: int, layout: _Layout) -> int:
+        """How many records from `index` on have an offset of as many bytes; of three, the last changes with 8,192."""
+        width = layout.key - layout.offset
+        if width > 3:
+            return 0
+        last = _ONE_BYTE if width == 1 else _TWO_BYTES if width == 2 else index - index % _TWO_BYTES + _TWO_BYTES
+        return min(self._count, last) - index
+
+    def _run_of_timestamps(self, payload: bytes, at: int, run: int, layout: _Layout) -> tuple[int, int]:
         """How many of the records have a timestamp of the same width, not before the first and in range."""
-        payload, stride = self._payload, layout.stride
+        stride = layout.stride
         width = layout.offset - layout.timestamp
         if width > 4 or (self._base == NO_TIMESTAMP and self._range is not None and width > 1):
             return 0, 0
@@ -318,8 +355,9 @@ class _Check:
             greatest = max(memoryview(numbers).cast("I"))
             latest = sum((greatest >> 8 * place & 0x7F) << 7 * place for place in range(width)) >> 1
         if self._range is not None:
-            before_1970 = self._base == NO_TIMESTAMP and latest > 0
-            if before_1970 or self._base + latest > self._range.latest:
+            timeless = self._base == NO_TIMESTAMP
+            too_early = latest > 0 if timeless else self._base < self._range.earliest
+            if too_early or self._base + latest > self._range.latest:
                 return 0, 0
         return run, latest
 
@@ -350,12 +388,30 @@ class _Check:
 
     def _refuse_timestamp(self, index: int, timestamp: int) -> None:
         assert self._range is not None
+        if self._errors and self._errors[-1].index == index:
+            return  # one error a record: it has no key
         self._code = ErrorCode.INVALID_TIMESTAMP
         earliest, latest = self._range
         self._refuse(index, f"timestamp {timestamp}; it must be from {earliest} to {latest}")
 
     def _error(self, index: int, reason: str) -> InvalidRecordsError:
         return InvalidRecordsError(ErrorCode.INVALID_RECORD, [RecordError(index, reason)])
+
+
+def _offsets_follow(payload: bytes, at: int, index: int, run: int, layout: _Layout) -> bool:
+    """Whether the records at `at` have the offsets from `index` on."""
+    stride, width = layout.stride, layout.key - layout.offset
+    stop = at + run * stride
+    offset = at + layout.offset
+    if width == 1:
+        return payload[offset:stop:stride] == _ONE[index : index + run]
+    place = index % _TWO_BYTES
+    second = _TWO_HIGH if width == 2 else _THREE_MIDDLE
+    return (
+        payload[offset:stop:stride] == _TWO_LOW[place : place + run]
+        and payload[offset + 1 : stop : stride] == second[place : place + run]
+        and (width == 2 or payload[offset + 2 : stop : stride] == bytes([index // _TWO_BYTES]) * run)
+    )
 
 
 class _MalformedError(Exception):

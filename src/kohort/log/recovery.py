@@ -225,12 +225,12 @@ def _cut(segment: Segment, following: int, losses: Losses) -> int:
 def _replay(segments: list[Segment], producers: ProducerStates, start: int, end: int) -> None:
     """Applies the batches from offset `start` up to `end` to the producer state."""
     for number, segment in enumerate(segments):
-        if segment.base_offset >= end:
+        if max(segment.base_offset, start) >= end:
             break
         if number + 1 < len(segments) and segments[number + 1].base_offset <= start:
             continue
         following = segments[number + 1].base_offset if number + 1 < len(segments) else end
-        for batch in valid_in(segment, following):
+        for batch in valid_in(segment, following, start):
             if batch.header.base_offset >= start:
                 _apply(producers, batch)
         if number + 1 < len(segments):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kohort.log.aside import copy_out
-from kohort.log.checking import Checkpoints, Finding, check_partition
+from kohort.log.checking import BROUGHT_BACK, Checkpoints, Finding, check_partition
 from kohort.log.config import LogConfig
 from kohort.log.damage import Damage, note_losses
 from kohort.log.files import INDEX, LOG, TIME_INDEX, file_name, fsync_directory, offset_of
@@ -16,6 +16,7 @@ from kohort.log.log import Log
 from kohort.log.recovery import finish_swaps
 from kohort.log.salvage import stretches
 from kohort.log.scan import NO_LIMIT
+from kohort.protocol.errors import KafkaError
 
 _COMPACTED: Final = LogConfig(cleanup_policy=frozenset({"compact"}))
 """Opened so, a log says nothing of offsets that are missing between segments: a check has said it."""
@@ -44,8 +45,10 @@ def repair_partition(
     findings = list(check_partition(directory, checkpoints, compacted=compacted))
     lost = [gone for finding in findings if _is_loss(finding) for gone in finding.offsets]
     for finding in findings:
-        if finding.kind == "set aside" and finding.remedy:
+        if finding.remedy == BROUGHT_BACK:
             _bring_back(directory, finding.file)
+        elif finding.kind == "set aside" and finding.remedy:
+            (directory / finding.file).unlink()
     bases = sorted(base for file in directory.glob(f"*{LOG}") if (base := offset_of(file.name)) is not None)
     following = {file_name(base, LOG): after for base, after in pairwise([*bases, NO_LIMIT])}
     for file in sorted({finding.file for finding in findings if finding.kind in _CUT}):
@@ -68,7 +71,10 @@ def repair_partition(
     if log.offline is not None:
         raise OSError(log.offline)
     end = log.log_end_offset
-    log.close()
+    try:
+        log.close()
+    except KafkaError as error:
+        raise OSError(error.detail) from error
     return end
 
 
@@ -103,14 +109,13 @@ def _cut_out(directory: Path, name: str, limit: int) -> None:
     _drop_indexes(directory, base)
     fd = os.open(directory / name, os.O_RDWR)
     try:
-        keep, replaced = 0, False
-        for found in stretches(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base, limit=limit):
-            if not found.position:
-                keep = found.size
-            else:
-                copy_out(directory, fd, found, file_name(found.offsets.first, LOG))
-                replaced = replaced or found.offsets.first == base
-        if not replaced:
+        found = list(stretches(fd, 0, os.fstat(fd).st_size, base_offset=base, least=base, limit=limit))
+        keep = found.pop(0).size if found and not found[0].position else 0
+        # What replaces the segment comes last: a crash before that leaves all of it.
+        for stretch in reversed(found):
+            copy_out(directory, fd, stretch, file_name(stretch.offsets.first, LOG))
+        fsync_directory(directory)
+        if not found or found[0].offsets.first != base:
             os.ftruncate(fd, keep)
             os.fsync(fd)
     finally:

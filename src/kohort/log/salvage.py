@@ -13,6 +13,14 @@ from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import HEADER_SIZE, MAGIC_AT, check_batch, read_header
 
 _CHUNK: Final = 1 << 20
+
+_PATIENCE: Final = 4 << 30
+"""Bytes of what looked like batches, and isn't, until large ones aren't looked at any more. A record can hold very many
+headers, each of which claims all that follows: the server would read it for hours."""
+
+_SMALL: Final = 16 << 10
+"""Bytes of a batch that is looked at all the same."""
+
 _MAX_RELATIVE: Final = 2**31 - 1
 _OFFSET_TOP: Final = 4
 
@@ -105,32 +113,45 @@ def _next_batch(fd: int, damaged: int, end: int, base_offset: int, least: int, l
     # Where its length says, first: a record of the damaged batch may hold what looks like a batch.
     if end - damaged >= HEADER_SIZE:
         header = read_header(read_exactly(fd, HEADER_SIZE, damaged))
-        if header.batch_length > 0 and _is_batch(fd, damaged + header.size, end, least, limit):
-            return damaged + header.size
+        following = damaged + header.size
+        if header.batch_length > 0 and _is_whole(fd, following, _claimed_size(fd, following, end, least, limit)):
+            return following
     tops = {(base_offset >> 32).to_bytes(4, "big"), (base_offset + _MAX_RELATIVE >> 32).to_bytes(4, "big")}
     # The magic byte comes first, as the search for a literal is the quickest; what is before it is looked at then.
     header_like = re.compile(
         rb"(?s)\x02(?<=(?:%s).{%d}[\x00-\x7f].{7}\x02)" % (b"|".join(map(re.escape, sorted(tops))), _OFFSET_TOP)
     )
     position = damaged + 1
+    patience = _PATIENCE
     while end - position >= HEADER_SIZE:
         chunk = read_exactly(fd, min(_CHUNK, end - position), position)
         for found in header_like.finditer(chunk):
             start = position + found.start() - MAGIC_AT
-            if _is_batch(fd, start, end, least, limit):
+            size = _claimed_size(fd, start, end, least, limit)
+            if size > _SMALL and patience <= 0:
+                continue
+            if _is_whole(fd, start, size):
                 return start
+            patience -= size
         position += len(chunk) - MAGIC_AT
     return None
 
 
-def _is_batch(fd: int, position: int, end: int, least: int, limit: int) -> bool:
+def _claimed_size(fd: int, position: int, end: int, least: int, limit: int) -> int:
+    """The size of the batch at a position by its header; 0 if there can be none."""
     if end - position < HEADER_SIZE:
-        return False
+        return 0
     header = read_header(read_exactly(fd, HEADER_SIZE, position))
     if not HEADER_SIZE <= header.size <= end - position or header.base_offset < least or header.next_offset > limit:
+        return 0
+    return header.size
+
+
+def _is_whole(fd: int, position: int, size: int) -> bool:
+    if not size:
         return False
     try:
-        check_batch(read_exactly(fd, header.size, position))
+        check_batch(read_exactly(fd, size, position))
     except CorruptRecordError:
         return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ _INDEXED: Final = struct.Struct(">qi4xb6xi8xq")
 """Those, and the latest timestamp."""
 
 _CHUNK: Final = 1 << 20
+_LARGE: Final = 16 * 1024
 
 _MAX_TIMESTAMP: Final = struct.Struct(">35xq")
 
@@ -398,12 +400,21 @@ class Segment(SegmentFiles):
     def _index_headers(self) -> int:
         """Indexes the batches up to the first damage, by their headers alone; returns the position after them.
 
-        A segment may have millions of batches, and readers wait meanwhile.
+        A segment may have millions of batches, and everybody waits meanwhile.
         """
+        entries, times = array("i"), list[tuple[int, int]]()
+        position = self._walk_headers(entries, times)
+        self.index.extend(entries)
+        self.time_index.extend(times)
+        return position
+
+    def _walk_headers(self, entries: array[int], times: list[tuple[int, int]]) -> int:
         position, end, fd, expected = 0, self.size, self.fd, self.base_offset
-        latest, since = NO_TIMESTAMP, 0
+        latest, indexed, since, size = NO_TIMESTAMP, NO_TIMESTAMP, 0, 0
         while position < end:
-            window = read_exactly(fd, min(_CHUNK, end - position), position)
+            # Of large batches the headers alone are read.
+            room = _CHUNK if size < _LARGE else _INDEXED.size
+            window = read_exactly(fd, min(room, end - position), position)
             at, final = 0, len(window) - _INDEXED.size
             while at <= final:
                 base, length, magic, delta, timestamp = _INDEXED.unpack_from(window, at)
@@ -413,6 +424,7 @@ class Segment(SegmentFiles):
                     or length < _LEAST_LENGTH
                     or base < expected
                     or delta < 0
+                    or base + delta - self.base_offset > _MAX_RELATIVE
                     or position + at + size > end
                 ):
                     return position + at
@@ -421,7 +433,11 @@ class Segment(SegmentFiles):
                     latest = timestamp
                     self._max_timestamp, self._max_offset = timestamp, expected - 1
                 if since > INDEX_INTERVAL:
-                    self.index_batch(position + at, 0, expected - 1, timestamp, -1)
+                    entries.append(expected - 1 - self.base_offset)
+                    entries.append(position + at)
+                    if latest > indexed:
+                        indexed = latest
+                        times.append((latest, self._max_offset - self.base_offset))
                     since = 0
                 since += size
                 at += size
@@ -442,6 +458,8 @@ class Segment(SegmentFiles):
         if first is None:
             return None
         position, size, _ = first
+        if (gap := self._gaps.get(position)) is not None:
+            raise DamagedSegmentError(self, position, gap.least)
         end = self.size
         if up_to is not None and (limit := self.locate(up_to)) is not None:
             end = limit.position if limit.base_offset >= up_to else limit.position + limit.size

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kohort.log.descriptors import open_file
-from kohort.log.files import write_at
+from kohort.log.files import read_whole, write_at
 
 _ENTRY: Final = struct.Struct(">hqqqq")
 _VERSION: Final = 0
@@ -39,7 +39,7 @@ class TransactionIndex:
         self.entries: list[AbortedTransaction] = []
         if load:
             try:
-                data = path.read_bytes()
+                data = read_whole(path)
             except FileNotFoundError:
                 return
             size = len(data) - len(data) % _ENTRY.size

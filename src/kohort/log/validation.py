@@ -11,9 +11,10 @@ from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
 from kohort.log.config import LogConfig
-from kohort.log.expand import Expand, at_once, expand_now
-from kohort.log.record_checks import TimestampRange, check_records
+from kohort.log.expand import Expand, expand_now
+from kohort.log.record_checks import MAX_NAMED, InvalidRecordsError, RecordError, TimestampRange, check_records
 from kohort.log.records import rebuilt
+from kohort.log.slices import in_one_go
 from kohort.log.types import Origin
 from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
@@ -22,11 +23,11 @@ from kohort.protocol.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
+    MAGIC_AT,
     MIN_RECORD_SIZE,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
     BatchHeader,
     Compression,
     read_header,
@@ -38,6 +39,12 @@ _CRC_FROM: Final = 21
 _LOG_APPEND_TIME: Final = 0x08
 _CONTROL: Final = 0x20
 _CODEC: Final = 0x07
+_MOST: Final = 2**63 - 1
+
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
+_LEAST_LENGTH: Final = 14
+"""That of a message in the oldest format."""
 
 _STAMP: Final = struct.Struct(">Ihiqq")
 """Header fields: checksum, attributes, last offset delta, base and maximum timestamp."""
@@ -57,7 +64,7 @@ def check_at_once(records: Buffer, config: LogConfig, origin: Origin, now: int) 
     Raises:
         KafkaError: as `check_in_slices`.
     """
-    return at_once(check_in_slices(records, config, origin, now))
+    return in_one_go(check_in_slices(records, config, origin, now))
 
 
 def check_in_slices(
@@ -70,7 +77,7 @@ def check_in_slices(
             UNSUPPORTED_COMPRESSION_TYPE, with the reason; `InvalidRecordsError` for records.
     """
     data = memoryview(records)
-    header = check_header(data, config, origin, now)
+    header = check_header(data, config, origin)
     codec = config.codec
     convert = codec is not None and header.compression != codec
     if origin is Origin.COORDINATOR and not convert:
@@ -86,34 +93,21 @@ def check_in_slices(
             # As in Kafka: look-ups by time rely on it.
             header = header._replace(max_timestamp=latest)
             if not convert:
-                data = _with_header(data, header)
-    if convert:
-        data = _converted(header, payload, config)
-    return CheckedBatch(data, read_header(data))
+                return _with_header(data, header)
+    return _converted(header, payload, config) if convert else CheckedBatch(data, header)
 
 
-def check_header(data: memoryview, config: LogConfig, origin: Origin, now: int) -> BatchHeader:
+def check_header(data: memoryview, config: LogConfig, origin: Origin) -> BatchHeader:
     """Validates the one batch in `data` but for its records, and returns its header.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP or
             UNSUPPORTED_COMPRESSION_TYPE, with the reason.
     """
-    try:
-        header = read_header(data)
-    except CorruptRecordError as error:
-        if not data:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "no batch at all") from None
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if header.magic != MAGIC:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"magic {header.magic}; batches have {MAGIC} since Kafka 0.11")
+    header = sent_header(data)
     size = header.batch_length + LENGTH_END
     if size != len(data):
-        if HEADER_SIZE <= size < len(data):
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD, f"more than one batch: the first has {size} of {len(data)} bytes"
-            )
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes in {len(data)}")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"more than one batch: the first has {size} of {len(data)} bytes")
     if size > config.max_message_bytes:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes; max.message.bytes is {config.max_message_bytes}")
     if crc32c(data[_CRC_FROM:]) != header.crc:
@@ -140,8 +134,33 @@ def check_header(data: memoryview, config: LogConfig, origin: Origin, now: int) 
     elif header.producer_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"producer epoch {header.producer_epoch}")
     if origin is Origin.CLIENT:
-        _check_client(header, config, now)
+        _check_client(header)
     return header
+
+
+def sent_header(records: Buffer) -> BatchHeader:
+    """Reads the header of what should be a batch.
+
+    Raises:
+        KafkaError: as Kafka's reader of batches: INVALID_RECORD if there is no whole one, or one in an older format;
+            CORRUPT_MESSAGE if its length or magic can't be.
+    """
+    try:
+        header = read_header(records)
+        if header.magic == MAGIC and HEADER_SIZE <= header.batch_length + LENGTH_END <= len(records):
+            return header
+    except CorruptRecordError:
+        pass
+    if len(records) <= MAGIC_AT:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{len(records)} bytes are no batch")
+    (length,), magic = _LENGTH.unpack_from(records, _LENGTH_AT), records[MAGIC_AT]
+    if length < _LEAST_LENGTH or magic > MAGIC:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}, with magic {magic}")
+    if magic != MAGIC:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"magic {magic}; batches have {MAGIC} since Kafka 0.11")
+    size = length + LENGTH_END
+    code = ErrorCode.INVALID_RECORD if size > len(records) else ErrorCode.CORRUPT_MESSAGE
+    raise KafkaError(code, f"a batch of {size} bytes in {len(records)}")
 
 
 def _check_room(header: BatchHeader, payload: int) -> None:
@@ -151,33 +170,31 @@ def _check_room(header: BatchHeader, payload: int) -> None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"{header.record_count} records don't fit into {payload} bytes")
 
 
-def _check_client(header: BatchHeader, config: LogConfig, now: int) -> None:
+def _check_client(header: BatchHeader) -> None:
     attributes = header.attributes
     if attributes & _CONTROL:
         raise KafkaError(ErrorCode.INVALID_RECORD, "clients don't write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"sequence {header.base_sequence} of producer {header.producer_id}")
     if attributes & _LOG_APPEND_TIME:
-        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "clients don't write LogAppendTime")
-    if not config.log_append_time:
-        earliest, latest = _timestamps(config, now)
-        for timestamp in (header.base_timestamp, header.max_timestamp):
-            if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
-                reason = f"timestamp {timestamp}; it must be from {earliest} to {latest}"
-                raise KafkaError(ErrorCode.INVALID_TIMESTAMP, reason)
+        named = range(min(header.record_count, MAX_NAMED))
+        errors = [RecordError(index, "clients don't write LogAppendTime") for index in named]
+        raise InvalidRecordsError(ErrorCode.INVALID_TIMESTAMP, errors)
 
 
 def _timestamps(config: LogConfig, now: int) -> TimestampRange:
-    return TimestampRange(now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms)
+    """What records may have; never more than fits into a header."""
+    earliest, latest = now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms
+    return TimestampRange(max(earliest, -_MOST), min(latest, _MOST))
 
 
-def _with_header(data: memoryview, header: BatchHeader) -> memoryview:
+def _with_header(data: memoryview, header: BatchHeader) -> CheckedBatch:
     batch = bytearray(data)
     write_header(batch, header)
-    return memoryview(batch)
+    return CheckedBatch(memoryview(batch), read_header(batch))
 
 
-def _converted(header: BatchHeader, payload: bytes, config: LogConfig) -> memoryview:
+def _converted(header: BatchHeader, payload: bytes, config: LogConfig) -> CheckedBatch:
     """Returns the batch compressed with the topic's codec.
 
     Raises:
@@ -189,8 +206,9 @@ def _converted(header: BatchHeader, payload: bytes, config: LogConfig) -> memory
     if len(batch) > config.max_message_bytes:
         reason = f"{len(batch)} bytes as {codec.name.lower()}; max.message.bytes is {config.max_message_bytes}"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason)
-    _check_room(read_header(batch), len(batch) - HEADER_SIZE)
-    return memoryview(batch)
+    converted = read_header(batch)
+    _check_room(converted, len(batch) - HEADER_SIZE)
+    return CheckedBatch(memoryview(batch), converted)
 
 
 def stamped(data: memoryview, header: BatchHeader, now: int) -> bytes:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.security.acls import EVERYONE, WILDCARD, Acl
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
+from kohort.security.addresses import spellings
 
 __all__ = ["AclIndex"]
 
@@ -126,5 +127,5 @@ def _entries(principal: str, host: str, permission: Permission, operations: tupl
         _Entry(who, permission, operation, where)
         for who in (principal, EVERYONE)
         for operation in operations
-        for where in (host, WILDCARD)
+        for where in (*spellings(host), WILDCARD)
     }

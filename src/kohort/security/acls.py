@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kohort.security.resources import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
+from kohort.protocol.access_types import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 
 __all__ = ["EVERYONE", "WILDCARD", "Acl", "AclFilter"]
 

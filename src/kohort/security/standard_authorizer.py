@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from kohort.protocol.access_types import Operation, ResourceType
 from kohort.security.acl_index import AclIndex
 from kohort.security.acls import Acl
-from kohort.security.resources import Operation, ResourceType
 
 __all__ = ["StandardAuthorizer"]
 

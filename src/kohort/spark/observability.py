@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
+from kohort.http_access import OPEN, HttpAccess, warn_if_exposed
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.monitoring.journal_writer import JournalWriter
@@ -34,6 +35,7 @@ class Observability:
         application_id: of the application.
         instance: whose stores and lags are read.
         application_server: host and port where others reach the instance; port 0 takes a free one. None: no server.
+        access: who may ask the server.
         journal: the file that events are written to; None for none.
         progress: whether to show the live line, or plain lines where there is no terminal.
 
@@ -51,11 +53,13 @@ class Observability:
         instance: Queryable,
         *,
         application_server: tuple[str, int] | None = None,
+        access: HttpAccess = OPEN,
         journal: str | os.PathLike[str] | None = None,
         progress: bool = True,
     ) -> None:
         self._instance = instance
         self._application_server = application_server
+        self._access = access
         self._overview = Overview(measured_lags=instance.lags)
         self._metrics = Metrics(application_id, self._overview, partial(standby_lags, instance))
         self._journal = None if journal is None else JournalWriter(journal)
@@ -84,7 +88,13 @@ class Observability:
                     f" {_why(error)}: give each instance on a machine a port of its own, or leave it out"
                 ) from error
             self.endpoint = Endpoint(host, self._server.port)
-            log.info("queries, metrics and health: http://%s/", address(self.endpoint))
+            warn_if_exposed(
+                "the HTTP server of the instance",
+                host,
+                self._access,
+                "application_server_token_file, or application_server_certfile with application_server_cafile",
+            )
+            log.info("queries, metrics and health: %s://%s/", self._access.scheme, address(self.endpoint))
         if self._progress is not None:
             self._progress.start()
 
@@ -99,7 +109,7 @@ class Observability:
             self._journal.close()
 
     async def _started_server(self, host: str, port: int) -> QueryServer:
-        server = QueryServer(self._instance, self._overview, self._metrics, host, port)
+        server = QueryServer(self._instance, self._overview, self._metrics, host, port, access=self._access)
         try:
             await server.start()
         except BaseException:

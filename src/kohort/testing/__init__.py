@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kohort.testing.broker import Broker
     from kohort.testing.process import BrokerProcess
+    from kohort.testing.secured import Login, Security
 
-__all__ = ["Broker", "BrokerProcess"]
+__all__ = ["Broker", "BrokerProcess", "Login", "Security"]
 
-_MODULES = {"Broker": "kohort.testing.broker", "BrokerProcess": "kohort.testing.process"}
+_MODULES = {
+    "Broker": "kohort.testing.broker",
+    "BrokerProcess": "kohort.testing.process",
+    "Login": "kohort.testing.secured",
+    "Security": "kohort.testing.secured",
+}
 
 
 def __getattr__(name: str) -> object:

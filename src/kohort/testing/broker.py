@@ -6,12 +6,16 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from kohort.broker.config import Settings
+from kohort.broker.config.listeners import Endpoint
 from kohort.broker.server import Server
 from kohort.client.loop_thread import LoopThread
 from kohort.testing.settings import TEST_SETTINGS
+
+if TYPE_CHECKING:
+    from kohort.testing.secured import Security
 
 __all__ = ["Broker"]
 
@@ -25,8 +29,10 @@ class Broker:
     Args:
         settings: by Kafka's keys; they override `kohort.testing.settings.TEST_SETTINGS`.
         data_dir: the data directory; by default a temporary one, which is removed with the broker.
-        host, port: where to listen; port 0 takes a free one.
+        host, port: where to listen, unless `settings` have `listeners`; port 0 takes a free one.
         durable: whether to sync to disk before acknowledging.
+        secure: whether it lets in only who has a password, over TLS, and holds them to access rules; or the directory
+            of `kohort serve --secure` with what that needs. Needs the extra `security`.
 
     Raises:
         ConfigError: invalid settings.
@@ -41,12 +47,15 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         durable: bool = False,
+        secure: bool | Path = False,
     ) -> None:
-        self._settings = Settings.of({**TEST_SETTINGS, **(settings or {})}, "the test's settings")
+        listeners = {"listeners": f"{'SASL_SSL' if secure else 'PLAINTEXT'}://{Endpoint(host, port)}"}
+        self._settings = Settings.of({**listeners, **TEST_SETTINGS, **(settings or {})}, "the test's settings")
         self._data_dir = data_dir
-        self._address = host, port
         self._durable = durable
-        self._temporary: Path | None = None
+        self._secure = secure
+        self._security: Security | None = None
+        self._temporary: list[Path] = []
         self._server: Server | None = None
         self._thread: LoopThread | None = None
 
@@ -65,6 +74,17 @@ class Broker:
     def bootstrap_servers(self) -> str:
         """The address for clients, such as "127.0.0.1:9092"."""
         return f"{self.server.host}:{self.server.port}"
+
+    @property
+    def security(self) -> Security:
+        """The users and access rules of a secured broker.
+
+        Raises:
+            RuntimeError: it isn't running, or isn't secured.
+        """
+        if self._security is None:
+            raise RuntimeError("there are no users: enter Broker(secure=True) with `with` or `async with` first")
+        return self._security
 
     async def __aenter__(self) -> Self:
         await self._start()
@@ -92,20 +112,42 @@ class Broker:
     async def _start(self) -> None:
         if self._server is not None:
             raise RuntimeError("the broker runs already")
-        directory = None if self._data_dir is None else Path(self._data_dir)
-        if directory is None:
-            directory = self._temporary = Path(tempfile.mkdtemp(prefix="kohort-"))
-        host, port = self._address
         try:
-            server = Server(self._settings, data_dir=directory, host=host, port=port, durable=self._durable)
-            await server.start()
+            directory = self._new_directory() if self._data_dir is None else Path(self._data_dir)
+            if self._secure:
+                server = await self._start_secured(directory)
+            else:
+                server = Server(self._settings, data_dir=directory, durable=self._durable)
+                await server.start()
         except BaseException:
             self._clean_up()
             raise
         self._server = server
 
+    async def _start_secured(self, directory: Path) -> Server:
+        from kohort.broker.secured.secured import Secured
+        from kohort.testing.secured import Security
+
+        secured = Secured(self._new_directory() if isinstance(self._secure, bool) else self._secure)
+        settings = secured.settings(self._settings)
+        secured.make(settings)
+        server = Server(
+            settings,
+            data_dir=directory,
+            durable=self._durable,
+            prepare=lambda broker: secured.let_in(broker.scram_users),
+        )
+        await server.start()
+        self._security = Security.of(secured.client_settings(str(server.listeners[0].advertised)))
+        return server
+
+    def _new_directory(self) -> Path:
+        made = Path(tempfile.mkdtemp(prefix="kohort-"))
+        self._temporary.append(made)
+        return made
+
     async def _stop(self) -> None:
-        server, self._server = self._server, None
+        server, self._server, self._security = self._server, None, None
         try:
             if server is not None:
                 await server.stop()
@@ -113,6 +155,5 @@ class Broker:
             self._clean_up()
 
     def _clean_up(self) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
-            self._temporary = None
+        while self._temporary:
+            shutil.rmtree(self._temporary.pop(), ignore_errors=True)

@@ -31,7 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the marker."""
     config.addinivalue_line(
-        "markers", "kohort(settings): settings by Kafka's keys of this test's own broker (kohort_fresh_broker)"
+        "markers",
+        "kohort(settings): settings by Kafka's keys of this test's own broker (kohort_fresh_broker and its like)",
     )
 
 
@@ -50,6 +51,15 @@ def kohort_fresh_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     from kohort.testing.broker import Broker
 
     with Broker(_configured(request.config) | _marked(request)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kohort_secure_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A new broker for one test, in this process, with TLS, passwords and access rules: see `Broker.security`."""
+    from kohort.testing.broker import Broker
+
+    with Broker(_configured(request.config) | _marked(request), secure=True) as broker:
         yield broker
 
 

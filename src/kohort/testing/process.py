@@ -11,9 +11,12 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from kohort.testing.settings import TEST_SETTINGS
+
+if TYPE_CHECKING:
+    from kohort.testing.secured import Security
 
 __all__ = ["BrokerProcess"]
 
@@ -32,6 +35,7 @@ class BrokerProcess:
         settings: by Kafka's keys; they override `kohort.testing.settings.TEST_SETTINGS`.
         data_dir: the data directory; a temporary one by default.
         options: more options of `kohort serve`, such as "--durable".
+        secure: as of `Broker`.
         patience: seconds to wait for the broker to be ready, or to end.
 
     Attributes:
@@ -45,11 +49,13 @@ class BrokerProcess:
         data_dir: Path | None = None,
         options: tuple[str, ...] = (),
         patience: float = 30,
+        secure: bool | Path = False,
     ) -> None:
         self._settings = {**TEST_SETTINGS, **(settings or {})}
         self._data_dir = data_dir
         self._options = options
         self._patience = patience
+        self._secure = secure
         self._directory: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.host = "127.0.0.1"
@@ -59,6 +65,23 @@ class BrokerProcess:
     def bootstrap_servers(self) -> str:
         """The address for clients, such as "127.0.0.1:9092"."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def security(self) -> Security:
+        """The users and access rules of a secured broker.
+
+        Raises:
+            RuntimeError: it hasn't run, or isn't secured.
+        """
+        if not self._secure or not self.port:
+            raise RuntimeError("there are no users: enter BrokerProcess(secure=True) with `with` first")
+        from kohort.broker.secured.client_settings import ClientSettings
+        from kohort.broker.secured.first_user import NAME
+        from kohort.testing.secured import Security
+
+        directory = self._secure_directory
+        password = (directory / "password").read_text().split("\n", 1)[0]
+        return Security.of(ClientSettings(self.bootstrap_servers, directory / "ca.pem", NAME, password))
 
     @property
     def pid(self) -> int:
@@ -142,13 +165,19 @@ class BrokerProcess:
         assert self._directory is not None
         return self._directory / "kohort.log"
 
+    @property
+    def _secure_directory(self) -> Path:
+        assert self._directory is not None
+        return self._directory / "secure" if isinstance(self._secure, bool) else self._secure
+
     def _command(self) -> list[str]:
         assert self._directory is not None
         settings = [f"--set={key}={_text(value)}" for key, value in self._settings.items()]
         data_dir = self._data_dir or self._directory / "data"
         listen = f"{self.host}:{self.port}"
         serve = [sys.executable, "-m", "kohort.cli", "serve", "--listen", listen, "--data-dir", str(data_dir)]
-        return [*serve, *settings, *self._options]
+        secure = ["--secure", str(self._secure_directory)] if self._secure else []
+        return [*serve, *secure, *settings, *self._options]
 
     def _await_ready(self, process: subprocess.Popen[bytes]) -> int:
         """Waits for the broker's ready line, and returns its port."""

@@ -18,7 +18,7 @@ from kohort.broker.config.describe import (
     describe_group,
     describe_topic,
 )  # fmt: skip
-from tests.broker.config.test_keys import NEWER_BROKER_KEYS, NEWER_GROUP_KEYS
+from tests.broker.config.test_keys import FIXED, NEWER_BROKER_KEYS, NEWER_GROUP_KEYS
 
 KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.json").read_text())
 
@@ -62,7 +62,9 @@ def test_a_broker_is_described_as_by_kafka() -> None:
     # Kafka has no default for the first two, which it must be given; and no limit for the third.
     others = {"node.id", "controller.listener.names", "queued.max.request.bytes", *NEWER_BROKER_KEYS}
     assert {name: key for name, key in described.items() if name not in others} == {
-        name: key for name, key in DESCRIBED["broker"].items() if name not in others
+        name: key | {"read_only": key["read_only"] or name in FIXED}
+        for name, key in DESCRIBED["broker"].items()
+        if name not in others
     }
 
 
@@ -73,7 +75,34 @@ def test_all_brokers_are_described_as_by_kafka() -> None:
 def test_a_group_is_described_as_by_kafka() -> None:
     described = _plain(describe_group(SETTINGS, {"consumer.session.timeout.ms": "50000"}))
 
-    assert {name: key for name, key in described.items() if name not in NEWER_GROUP_KEYS} == DESCRIBED["group"]
+    # Kafka 4.2 left out the broker's values, which are synonyms of a group's from 4.3 on.
+    own = {name: key for name, key in described.items() if name not in NEWER_GROUP_KEYS}
+    assert _without_synonyms(own) == _without_synonyms(DESCRIBED["group"])
+    of_the_broker = {name: DESCRIBED["broker"].get(f"group.{name}", {}).get("synonyms") for name in own}
+    assert own["consumer.session.timeout.ms"]["synonyms"] == [
+        ["consumer.session.timeout.ms", "50000", ConfigSource.GROUP],
+        ["group.consumer.session.timeout.ms", "45000", ConfigSource.DEFAULT],
+    ]
+    assert {name: key["synonyms"] for name, key in own.items() if name != "consumer.session.timeout.ms"} == {
+        name: of_the_broker[name] or key["synonyms"]
+        for name, key in DESCRIBED["group"].items()
+        if name != "consumer.session.timeout.ms"
+    }
+
+
+def _without_synonyms(described: dict[str, Any]) -> dict[str, Any]:
+    return {name: {**key, "synonyms": []} for name, key in described.items()}
+
+
+def test_a_groups_value_that_the_broker_sets_comes_from_there() -> None:
+    settings = Settings.of({"group.share.record.lock.duration.ms": 40_000})
+    (key,) = (key for key in describe_group(settings, {}) if key.name == "share.record.lock.duration.ms")
+
+    assert (key.value, key.source) == ("40000", ConfigSource.STATIC)
+    assert [tuple(synonym) for synonym in key.synonyms] == [
+        ("group.share.record.lock.duration.ms", "40000", ConfigSource.STATIC),
+        ("group.share.record.lock.duration.ms", "30000", ConfigSource.DEFAULT),
+    ]
 
 
 def test_the_default_of_a_groups_assignor_is_the_brokers_first() -> None:
@@ -94,8 +123,23 @@ def test_a_secret_stays_secret() -> None:
     assert (described.sensitive, described.value, described.synonyms[0].value) == (True, None, None)
 
 
-def test_a_key_without_effect_is_described_where_it_was_given() -> None:
-    names = {key.name for key in describe_broker(Settings.of({"num.io.threads": 4}))}
+def test_what_is_set_for_a_listener_is_described_and_its_secrets_are_kept() -> None:
+    settings = Settings.of(
+        {
+            "listener.name.ssl.ssl.client.auth": "required",
+            "listener.name.ssl.plain.sasl.jaas.config": "PlainLoginModule required user_alice=hunter2;",
+        }
+    )
 
-    assert "num.io.threads" in names
-    assert "num.network.threads" not in names
+    described = {key.name: key for key in describe_broker(settings)}
+
+    assert described["listener.name.ssl.ssl.client.auth"].value == "required"
+    secret = described["listener.name.ssl.plain.sasl.jaas.config"]
+    assert (secret.sensitive, secret.value, secret.synonyms[0].value) == (True, None, None)
+
+
+def test_a_key_without_effect_is_described_where_it_was_given() -> None:
+    names = {key.name for key in describe_broker(Settings.of({"socket.send.buffer.bytes": 4}))}
+
+    assert "socket.send.buffer.bytes" in names
+    assert "socket.receive.buffer.bytes" not in names

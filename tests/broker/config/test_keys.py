@@ -13,7 +13,9 @@ from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from kohort.broker.config.group_keys import GROUP_KEYS, GROUP_LIMITS
 from kohort.broker.config.ignored_keys import IGNORED_KEYS, REFUSED, REMOVED
+from kohort.broker.config.inert_keys import THROTTLE_KEYS
 from kohort.broker.config.keys import BOOLEAN, DOUBLE, INT, LIST, LONG, PASSWORD, Change, Key, Value, show
+from kohort.broker.config.security_keys import SECURITY_KEYS
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 
 KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.json").read_text())
@@ -21,9 +23,15 @@ KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.
 OTHERWISE = {"node.id": 1, "controller.listener.names": (), "queued.max.request.bytes": 256 * 1024 * 1024}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
+FIXED = {
+    name for name in SECURITY_KEYS.keys() & KAFKA["broker"].keys() if name.startswith(("ssl.", "sasl.", "principal."))
+}
+"""Keys that Kafka lets change at run time; here listeners are as they were started, with their newest certificates."""
+
 OUR_BROKER_KEYS = {
     "group.consumer.moving.heartbeat.interval.ms": ("int", 500),
     "group.share.moving.heartbeat.interval.ms": ("int", 500),
+    "log.scrub.interval.ms": ("long", 86_400_000),
 }
 OUR_GROUP_KEYS = {
     "consumer.moving.heartbeat.interval.ms": ("int", 500),
@@ -80,6 +88,9 @@ AUTHORIZER_KEYS: dict[str, tuple[str, object]] = {
     "allow.everyone.if.no.acl.found": ("boolean", False),
 }
 
+# Kafka has them at run time alone, without a default among its broker's keys.
+RUN_TIME_KEYS: dict[str, tuple[str, object]] = dict.fromkeys(THROTTLE_KEYS, ("long", None))
+
 
 def _value(default: object) -> object:
     return tuple(default) if isinstance(default, list) else default
@@ -88,7 +99,7 @@ def _value(default: object) -> object:
 @pytest.mark.parametrize(
     ("keys", "kafka", "newer"),
     [
-        (BROKER_KEYS, KAFKA["broker"], NEWER_BROKER_KEYS | AUTHORIZER_KEYS),
+        (BROKER_KEYS, KAFKA["broker"], NEWER_BROKER_KEYS | AUTHORIZER_KEYS | RUN_TIME_KEYS),
         (TOPIC_KEYS, KAFKA["topic"], NEWER_TOPIC_KEYS),
         (GROUP_KEYS, KAFKA["group"], NEWER_GROUP_KEYS),
         (CLIENT_METRICS_KEYS, KAFKA["client_metrics"], {}),
@@ -108,7 +119,9 @@ def test_what_can_be_changed_at_run_time_is_what_kafka_lets_change() -> None:
     changeable = {name for name, key in BROKER_KEYS.items() if key.change is not Change.NEVER}
 
     newer = {name for name in NEWER_BROKER_KEYS if name.startswith("errors.")}
-    assert changeable == {name for name, (_, _, dynamic) in KAFKA["broker"].items() if dynamic} | newer
+    newer |= {f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")}
+    kafkas = {name for name, (_, _, dynamic) in KAFKA["broker"].items() if dynamic} | RUN_TIME_KEYS.keys()
+    assert changeable == kafkas - FIXED | newer
 
 
 def test_every_key_of_kafkas_broker_is_known() -> None:

@@ -91,6 +91,28 @@ def test_the_old_name_of_the_node_id_will_do() -> None:
     assert Settings.of({"broker.id": 4}).int("node.id") == 4
 
 
+@pytest.mark.parametrize(
+    ("given", "overrides", "ids"),
+    [
+        ({}, {}, (1, 1)),
+        ({"node.id": 3}, {}, (3, 3)),
+        ({"broker.id": 3}, {}, (3, 3)),
+        ({"node.id": 3, "broker.id": 3}, {}, (3, 3)),
+        ({"node.id": 3}, {"node.id": 5}, (5, 5)),
+        ({}, {"broker.id": 5}, (5, 5)),
+    ],
+)
+def test_the_node_has_one_id(given: dict[str, object], overrides: dict[str, object], ids: tuple[int, int]) -> None:
+    settings = Settings.of(given).with_overrides(overrides)
+
+    assert (settings.int("node.id"), settings.int("broker.id")) == ids
+
+
+def test_two_ids_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"broker\.id \(a program\): it must be the same as node\.id, which is 3"):
+        Settings.of({"node.id": 3, "broker.id": 4})
+
+
 def test_run_time_values_count_before_those_of_the_start() -> None:
     settings = Settings.of({"log.retention.ms": 1, "log.segment.bytes": 2_000_000, "message.max.bytes": 3})
 

@@ -83,3 +83,16 @@ def test_a_program_may_give_what_it_has() -> None:
 def test_what_kubernetes_puts_into_the_environment_is_passed_over() -> None:
     environ = {"KOHORT_SERVICE_HOST": "10.0.0.1", "KOHORT_PORT": "tcp://10.0.0.1:9092", "KOHORT_PORT_9092_TCP": "x"}
     assert Settings.load(None, environ).int("num.partitions") == 1
+
+
+def test_keys_of_listeners_in_the_environment() -> None:
+    settings = Settings.load(
+        None,
+        {
+            "KOHORT_LISTENER_NAME_SASL_SSL_SSL_CLIENT_AUTH": "required",
+            "KOHORT_LISTENER_NAME_SASL_SSL_SCRAM_SHA_256_CONNECTIONS_MAX_REAUTH_MS": "5",
+        },
+    )
+
+    assert settings.for_listener("SASL_SSL").text("ssl.client.auth") == "required"
+    assert settings.for_listener("SASL_SSL", "SCRAM-SHA-256").int("connections.max.reauth.ms") == 5

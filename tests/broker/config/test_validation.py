@@ -11,6 +11,7 @@ import pytest
 from kohort.broker.config import (
     Settings,
     check_broker_changes,
+    check_broker_settings,
     check_client_metrics,
     check_group_configs,
     check_topic_configs,
@@ -22,7 +23,7 @@ KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.
 
 ELSEWHERE = {
     ("BROKER", "unknown.key"): "INVALID_REQUEST",  # Kafka keeps anything
-    ("BROKER", "listener.name.foo.ssl.keystore.location"): "INVALID_REQUEST",  # only PLAINTEXT is served
+    ("BROKER", "listener.name.foo.ssl.keystore.location"): "INVALID_REQUEST",  # listeners are as they were started
     ("BROKER", "min.insync.replicas"): None,  # there are no eligible leader replicas
     ("BROKER", "log.retention.ms"): "INVALID_REQUEST",  # Kafka takes 0, and then fails to start again
 }
@@ -39,6 +40,7 @@ def test_a_change_is_refused_where_kafka_refuses_it(
                 check_topic_configs({key: value})
             case "BROKER":
                 check_broker_changes({key: value}, all_brokers=not name)
+                check_broker_settings(Settings(), Settings().with_dynamic({key: value}, {}))
             case "GROUP":
                 check_group_configs({key: value}, Settings())
             case _:
@@ -71,3 +73,33 @@ def test_a_session_must_outlast_a_heartbeat() -> None:
 
 def test_a_value_can_be_taken_away() -> None:
     check_broker_changes({"log.retention.ms": None}, all_brokers=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ({}, {"num.io.threads": "16"}, None),
+        ({}, {"num.io.threads": "17"}, "num.io.threads=17: at most double the current 8"),
+        ({}, {"num.io.threads": "3"}, "num.io.threads=3: at least half of the current 8"),
+        ({}, {"num.network.threads": "1"}, None),  # 3 // 2, as Kafka reckons
+        ({"background.threads": "40"}, {}, "background.threads=10: at least half of the current 40"),
+        ({"num.replica.fetchers": "2"}, {"num.replica.fetchers": "4", "num.io.threads": "99"}, "num.io.threads=99"),
+        ({}, {"log.cleaner.threads": "0"}, "log.cleaner.threads=0: at least half of the current 1"),
+    ],
+)
+def test_thread_counts_are_at_most_doubled_and_at_least_halved(
+    before: dict[str, str], after: dict[str, str], problem: str | None
+) -> None:
+    settings, changed = (Settings().with_dynamic({}, configs) for configs in (before, after))
+    if problem is None:
+        check_broker_settings(settings, changed)
+        return
+    with pytest.raises(KafkaError, match=problem.replace(".", r"\.")):
+        check_broker_settings(settings, changed)
+
+
+def test_a_brokers_value_for_groups_keeps_to_its_bounds_at_run_time() -> None:
+    key = "group.consumer.assignment.interval.ms"
+    check_broker_settings(Settings(), Settings().with_dynamic({key: "15000"}, {}))
+    with pytest.raises(KafkaError, match=r"group\.consumer\.max\.assignment\.interval\.ms allows no more than 15000"):
+        check_broker_settings(Settings(), Settings().with_dynamic({key: "15001"}, {}))

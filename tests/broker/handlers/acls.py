@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.protocol.messages.create_acls import CreateAclsRequest
 from kohort.protocol.messages.delete_acls import DeleteAclsRequest
 from kohort.protocol.messages.describe_acls import DescribeAclsRequest
 from kohort.security.acls import Acl, AclFilter
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
 
 AUTHORIZED: dict[str, object] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

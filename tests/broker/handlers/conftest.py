@@ -17,6 +17,7 @@ from kohort.broker.config.listeners import Endpoint
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
 from kohort.broker.session import Session
+from kohort.log.slices import in_one_go
 from kohort.log.types import Origin
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api, module_name
@@ -48,15 +49,9 @@ class Rules:
         return not any(all(want in (None, have) for want, have in zip(rule, asked, strict=True)) for rule in self.rules)
 
 
-def in_one_go(response: Any) -> Any:
+def done(response: Any) -> Any:
     """What a handler returns, or what its slices do."""
-    if not isinstance(response, GeneratorType):
-        return response
-    while True:
-        try:
-            next(response)
-        except StopIteration as stop:
-            return stop.value
+    return in_one_go(response) if isinstance(response, GeneratorType) else response
 
 
 def asker(broker: Broker) -> Ask:
@@ -72,13 +67,13 @@ def asker(broker: Broker) -> Ask:
         response = handler.handle(
             received, Context(broker, version, now, client_id, Session(advertised=ADVERTISED, **session), spec.api)
         )
-        response = in_one_go(response)
+        response = done(response)
         if isinstance(response, Reply):
             if not response.done:
                 broker.wheel.advance(now_ms())
                 broker.groups.drain()
             assert response.done, f"{spec.api} waits"
-            response = in_one_go(response.value)
+            response = done(response.value)
         return api(spec.key).response.decode(response.encode(version), version)
 
     return send

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
+from pathlib import Path
 
 import pytest
 
 from kohort.broker.broker import Broker
+from kohort.broker.config import Settings
 from kohort.broker.features import FeatureUpdate, UpgradeType
 from kohort.broker.server import Server
+from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from tests.broker.handlers.conftest import Ask
+from tests.broker.handlers.conftest import QUICK, Ask, asker
 from tests.broker.handlers.served import Run, answer_of
+from tests.broker.handlers.telemetry import get, subscribe
 from tests.broker.raw import RawClient
 
 VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 
 
-@pytest.mark.parametrize(("version", "levels"), [(3, []), (4, [(0, 1), (0, 2), (0, 1), (0, 2)])])
+@pytest.mark.parametrize(
+    ("version", "levels"), [(3, [(7, 30)]), (4, [(7, 30), (0, 1), (0, 1), (0, 1), (0, 2), (0, 1), (0, 2)])]
+)
 def test_old_clients_hear_of_no_feature_that_begins_at_0(
     with_server: Run, version: int, levels: list[tuple[int, int]]
 ) -> None:
@@ -39,6 +46,9 @@ def test_tells_what_it_serves(with_server: Run) -> None:
         assert 4 not in served
         assert served[88][0] == 0
         assert {feature.name: feature.max_version_level for feature in response.finalized_features} == {
+            "metadata.version": 30,
+            "kraft.version": 1,
+            "eligible.leader.replicas.version": 1,
             "group.version": 1,
             "share.version": 2,
             "streams.version": 1,
@@ -56,10 +66,40 @@ def test_tells_which_features_are_off(with_server: Run) -> None:
         response = await client.call(VERSIONS)
         assert "streams.version" not in {feature.name for feature in response.finalized_features}
         assert "streams.version" in {feature.name for feature in response.supported_features}
-        assert response.finalized_features_epoch == 1
+        assert response.finalized_features_epoch == 2  # after the metadata version, the first record
         await client.close()
 
     with_server(test)
+
+
+def offered(ask: Ask) -> set[int]:
+    """The APIs of client metrics that clients are told of."""
+    request = ApiVersionsRequest(client_software_name="c", client_software_version="1")
+    return {key.api_key for key in ask(request).api_keys} & {71, 72}
+
+
+def test_apis_of_client_metrics_are_offered_while_there_is_a_subscription(ask: Ask, broker: Broker) -> None:
+    assert offered(ask) == set()
+    subscribe(broker, "one", metrics="a")
+    assert offered(ask) == {71, 72}
+    broker.topics.set_configs(ConfigResource.CLIENT_METRICS, "one", {"metrics": None})
+    assert offered(ask) == set()
+    assert get(ask).requested_metrics == ()  # of a client that was offered them before
+
+
+def test_a_subscription_of_before_a_restart_counts(tmp_path: Path) -> None:
+    first = Broker.build(Settings.of(QUICK), data_dir=tmp_path)
+    subscribe(first, "one", metrics="a")
+    asyncio.run(first.stop())
+    second = Broker.build(Settings.of(QUICK), data_dir=tmp_path)
+
+    async def told() -> set[int]:
+        await second.start()
+        found = offered(asker(second))
+        await second.stop()
+        return found
+
+    assert asyncio.run(told()) == {71, 72}
 
 
 def test_everything_it_tells_of_has_a_handler(with_server: Run) -> None:
@@ -82,7 +122,7 @@ def test_api_versions_from_the_future_are_answered_in_v0(with_server: Run) -> No
         assert struct.unpack_from(">i", answer)[0] == 7
         response = ApiVersionsResponse.decode(answer[4:], 0)
         assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-        assert any(key.api_key == 18 for key in response.api_keys)
+        assert {key.api_key for key in response.api_keys} & {18, 71} == {18}
         await client.close()
 
     with_server(test)

@@ -23,6 +23,7 @@ from kohort.protocol.messages.alter_client_quotas import AlterClientQuotasReques
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest
 from kohort.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from kohort.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kohort.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.protocol.messages.create_acls import CreateAclsRequest
 from kohort.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
@@ -35,11 +36,14 @@ from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
 from kohort.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kohort.protocol.messages.describe_cluster import DescribeClusterRequest
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest
+from kohort.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest
+from kohort.protocol.messages.describe_quorum import DescribeQuorumRequest
 from kohort.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from kohort.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kohort.protocol.messages.elect_leaders import ElectLeadersRequest
 from kohort.protocol.messages.end_txn import EndTxnRequest
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -69,6 +73,7 @@ from tests.broker.handlers import test_every_version_of_client_apis as client_ap
 from tests.broker.handlers.acls import READS, creation, deletion, describe
 from tests.broker.handlers.conftest import Ask, Deny, Rules
 from tests.broker.handlers.consumer_groups import joining
+from tests.broker.handlers.delegation_tokens import by_sasl, create
 from tests.broker.handlers.groups import commit
 from tests.broker.handlers.transactions import init
 
@@ -353,7 +358,13 @@ TABLE: dict[str, list[Row]] = {
     ],
     "RenewDelegationToken": [],
     "ExpireDelegationToken": [],
-    "DescribeDelegationToken": [],
+    "DescribeDelegationToken": [
+        row(
+            DescribeDelegationTokenRequest(owners=None),
+            ("carol", ((DESCRIBE, ResourceType.DELEGATION_TOKEN), (Operation.DESCRIBE_TOKENS, ResourceType.USER))),
+            prepare=lambda ask: create(ask, "User:carol"),
+        )
+    ],
     "DeleteGroups": [row(DeleteGroupsRequest(groups_names=("g",)), group(DELETE))],
     "ElectLeaders": [row(ElectLeadersRequest(topic_partitions=None), cluster(ALTER))],
     "IncrementalAlterConfigs": [
@@ -373,10 +384,20 @@ TABLE: dict[str, list[Row]] = {
     "AlterPartitionReassignments": [row(AlterPartitionReassignmentsRequest(), cluster(ALTER))],
     "ListPartitionReassignments": [row(ListPartitionReassignmentsRequest(topics=None), cluster(DESCRIBE))],
     "OffsetDelete": [made(client_apis.offset_delete, group(DELETE), topic(READ), prepare=committed)],
+    "DescribeUserScramCredentials": [row(DescribeUserScramCredentialsRequest(), cluster(DESCRIBE))],
+    "AlterUserScramCredentials": [
+        row(
+            AlterUserScramCredentialsRequest(
+                deletions=[AlterUserScramCredentialsRequest.Deletion(name="alice", mechanism=1)]
+            ),
+            cluster(ALTER),
+        )
+    ],
     "DescribeClientQuotas": [row(DescribeClientQuotasRequest(), cluster(Operation.DESCRIBE_CONFIGS))],
     "AlterClientQuotas": [
         row(AlterClientQuotasRequest(entries=[AlterClientQuotasRequest.Entry()]), cluster(Operation.ALTER_CONFIGS))
     ],
+    "DescribeQuorum": [row(DescribeQuorumRequest(), cluster(DESCRIBE))],
     "UpdateFeatures": [row(UpdateFeaturesRequest(), cluster(ALTER))],
     "DescribeCluster": [
         row(DescribeClusterRequest(include_cluster_authorized_operations=True), also=ALLOWED_OPERATIONS)
@@ -497,12 +518,17 @@ def asked_for(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> set[Right]:
     return asked
 
 
+@pytest.fixture
+def settings() -> dict[str, object]:
+    return {"delegation.token.secret.key": "secret"}
+
+
 def answer(each: Row, ask: Ask, broker: Broker, asked_for: set[Right], deny: Callable[[], object]) -> Any:
     topic_id = broker.topics.create("there", 2).id
     each.prepare(ask)
     asked_for.clear()
     deny()
-    return ask(each.make(each.made_version, topic_id, "g"), each.version, principal=each.principal)
+    return ask(each.make(each.made_version, topic_id, "g"), each.version, **by_sasl(each.principal))
 
 
 def test_every_served_api_is_in_the_table() -> None:

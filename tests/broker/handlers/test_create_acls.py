@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from kohort.broker.access_rules import MAX_CHANGES
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.broker.config import Settings
-from kohort.broker.turns import in_one_go
+from kohort.log.slices import in_one_go
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.create_acls import CreateAclsRequest
 from kohort.protocol.stored.cluster_metadata import AccessControlEntryRecord
@@ -48,6 +49,16 @@ def test_a_rule_that_is_there_is_not_written_again(ask: Ask, broker: Broker) -> 
     end = broker.metadata_log.log.log_end_offset
     assert create(ask, READS) == [0]
     assert broker.metadata_log.log.log_end_offset == end
+
+
+@authorized
+def test_the_log_tells_of_new_rules_alone(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kohort.broker.admin")
+    create(ask, READS, WRITES)
+    create(ask, READS)
+    create(ask, READS, GROUPS)
+    added = [line for line in caplog.messages if line.startswith("access rules added")]
+    assert added == [f"access rules added count={count} principal={ADMIN}" for count in (2, 1)]
 
 
 @authorized

@@ -7,11 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
+from kohort.broker.broker import Broker
+from kohort.broker.context import Context
+from kohort.broker.handlers.fetch import _WatchedPartition, handle
 from kohort.broker.server import Server
+from kohort.broker.session import Session
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.records.rows import encode_records
+from tests.broker.handlers.conftest import append_records, done
 from tests.broker.raw import RawClient, frame
 from tests.produce_requests import produce_request
 
@@ -62,9 +67,11 @@ def test_a_connection_that_is_gone_waits_for_nothing(with_server: Run) -> None:
         server.broker.topics.create("t", 1)
         client = await waiting(server, fetch(min_bytes=1))
         client.writer.transport.abort()
+        (session,) = [connection.session for connection in server._connections]
         async with asyncio.timeout(10):
             while server.broker.fetches.delayed:
                 await asyncio.sleep(0)
+        assert session.gone
         await client.close()
 
     with_server(test)
@@ -135,3 +142,45 @@ def test_an_offline_partition_is_not_waited_for(with_server: Run, version: int, 
         await client.close()
 
     with_server(test)
+
+
+def test_what_comes_between_reading_and_waiting_counts(broker: Broker) -> None:
+    broker.topics.create("t", 1)
+    session = Session()
+    handling = handle(fetch(min_bytes=1), Context(broker, 12, broker.wheel.now, "", session))
+    next(handling)  # it has read
+    append_records(broker, "t", 0, 1)
+    reply = done(handling)
+    assert reply.done
+    assert len(done(reply.value).responses[0].partitions[0].records) > 0
+
+
+def test_a_client_that_goes_while_its_fetch_is_read_waits_for_nothing(broker: Broker) -> None:
+    broker.topics.create("t", 1)
+    session = Session()
+    handling = handle(fetch(min_bytes=1), Context(broker, 12, broker.wheel.now, "", session))
+    next(handling)  # it has read
+    session.gone = True
+    assert isinstance(done(handling), FetchResponse)
+    assert not broker.fetches.delayed
+
+
+def test_a_log_that_changes_is_looked_at_alone(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker.topics.create("t", 20)
+    request = fetch(min_bytes=1_000)
+    part = FetchRequest.Topic.Partition
+    request.topics[0].partitions = [part(partition=index, partition_max_bytes=1000) for index in range(20)]
+    done(handle(request, Context(broker, 12, broker.wheel.now, "", Session())))
+    looked_at: list[int] = []
+    has_error = _WatchedPartition.has_error
+
+    def look(watched: _WatchedPartition) -> bool:
+        looked_at.append(watched.partition.index)
+        return has_error(watched)
+
+    monkeypatch.setattr(_WatchedPartition, "has_error", look)
+    append_records(broker, "t", 7, 1)
+    partition = broker.topics.partition("t", 7)
+    assert partition is not None
+    assert broker.fetches.check_and_complete(partition.log) == 0
+    assert looked_at == [7]

@@ -9,11 +9,11 @@ import pytest
 from kohort.broker.access_rules import MAX_CHANGES
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
-from kohort.broker.turns import in_one_go
+from kohort.log.slices import in_one_go
+from kohort.protocol.access_types import PatternType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_acls import DeleteAclsRequest
 from kohort.security.acls import Acl, AclFilter
-from kohort.security.resources import PatternType
 from tests.broker.handlers.acls import ADMIN, AUTHORIZED, GROUPS, READS, WRITES, deletion
 from tests.broker.handlers.conftest import Ask, Deny
 

@@ -6,10 +6,10 @@ import pytest
 
 from kohort.broker.authorizer import Operation
 from kohort.broker.broker import Broker
+from kohort.protocol.access_types import PatternType, Permission, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_acls import DescribeAclsRequest
 from kohort.security.acls import Acl, AclFilter
-from kohort.security.resources import PatternType, Permission, ResourceType
 from tests.broker.handlers.acls import ADMIN, AUTHORIZED, GROUPS, READS, WRITES, describe
 from tests.broker.handlers.conftest import Ask, Deny
 

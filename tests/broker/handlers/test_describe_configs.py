@@ -99,8 +99,17 @@ def test_a_groups_settings(ask: Ask) -> None:
     edit(ask, GROUP, "mine", ("consumer.session.timeout.ms", SET, "50000"))
     configs = {config.name: config for config in describe(ask, GROUP, "mine", synonyms=True).configs}
     session, heartbeat = configs["consumer.session.timeout.ms"], configs["consumer.heartbeat.interval.ms"]
-    assert sources(session) == [("consumer.session.timeout.ms", "50000", 8)]
-    assert sources(heartbeat) == [("consumer.heartbeat.interval.ms", "5000", 5)]
+    assert sources(session) == [
+        ("consumer.session.timeout.ms", "50000", 8),
+        ("group.consumer.session.timeout.ms", "45000", 5),
+    ]
+    assert sources(heartbeat) == [("group.consumer.heartbeat.interval.ms", "5000", 5)]
+
+
+def test_the_brokers_id_is_the_nodes(ask: Ask) -> None:
+    broker, node = describe(ask, BROKER, "1", "node.id", "broker.id").configs
+    assert [broker.name, node.name] == ["broker.id", "node.id"]
+    assert [broker.value, node.value] == ["1", "1"]
 
 
 def test_a_metrics_subscriptions_settings(ask: Ask) -> None:

@@ -13,6 +13,7 @@ from kohort.protocol.messages.alter_client_quotas import AlterClientQuotasReques
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest
 from kohort.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from kohort.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kohort.protocol.messages.create_acls import CreateAclsRequest
 from kohort.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest
@@ -27,7 +28,9 @@ from kohort.protocol.messages.describe_configs import DescribeConfigsRequest
 from kohort.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest
+from kohort.protocol.messages.describe_quorum import DescribeQuorumRequest
 from kohort.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kohort.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kohort.protocol.messages.elect_leaders import ElectLeadersRequest
 from kohort.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from kohort.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -49,6 +52,7 @@ def requests(directory: str) -> list[Request]:
     config = AlterConfigsRequest.Resource.Config
     edit = IncrementalAlterConfigsRequest.Resource.Config
     marker = WriteTxnMarkersRequest.Marker
+    quorum = DescribeQuorumRequest.Topic
     names = {2: "there", 4: "1", 8: "1", 16: "subscription", 32: "group", 99: "what"}
     return [
         CreateTopicsRequest(
@@ -131,6 +135,10 @@ def requests(directory: str) -> list[Request]:
         DescribeProducersRequest(topics=[DescribeProducersRequest.Topic(name="there", partition_indexes=(0, 9))]),
         ElectLeadersRequest(topic_partitions=[ElectLeadersRequest.TopicPartition(topic="there", partitions=(0, 9))]),
         ElectLeadersRequest(topic_partitions=None),
+        DescribeQuorumRequest(
+            topics=[quorum(topic_name="__cluster_metadata", partitions=[quorum.Partition(partition_index=0)])]
+        ),
+        DescribeQuorumRequest(topics=[quorum(topic_name="there", partitions=[quorum.Partition(partition_index=9)])]),
         UpdateFeaturesRequest(
             feature_updates=[UpdateFeaturesRequest.FeatureUpdate(feature="group.version", max_version_level=1)]
         ),
@@ -168,6 +176,8 @@ def requests(directory: str) -> list[Request]:
         DeleteAclsRequest(filters=[DeleteAclsRequest.Filter(resource_type_filter=1)]),
         DescribeClientQuotasRequest(),
         AlterClientQuotasRequest(entries=[AlterClientQuotasRequest.Entry()]),
+        DescribeUserScramCredentialsRequest(),
+        AlterUserScramCredentialsRequest(upsertions=[AlterUserScramCredentialsRequest.Upsertion(name="alice")]),
         CreateDelegationTokenRequest(),
         RenewDelegationTokenRequest(),
         ExpireDelegationTokenRequest(),

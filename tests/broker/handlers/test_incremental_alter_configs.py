@@ -9,6 +9,7 @@ import pytest
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
+from kohort.broker.config.component_settings import consumer_settings
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -97,6 +98,17 @@ def test_a_list_that_is_not_set_grows_from_the_brokers_default(ask: Ask, broker:
         (BROKER, "1", [("log.dirs", SET, "/tmp")], ErrorCode.INVALID_REQUEST, "log.dirs"),
         (BROKER, "1", [("log.retention.ms", SET, "soon")], ErrorCode.INVALID_REQUEST, "log.retention.ms"),
         (BROKER, "", [("nonsense", SET, "1")], ErrorCode.INVALID_REQUEST, "nonsense"),
+        (BROKER, "1", [("leader.replication.throttled.rate", SET, "-1")], ErrorCode.INVALID_REQUEST, "at least 0"),
+        (BROKER, "1", [("num.io.threads", SET, "17")], ErrorCode.INVALID_REQUEST, "at most double"),
+        (BROKER, "", [("group.share.assignment.interval.ms", SET, "15001")], ErrorCode.INVALID_REQUEST, "no more than"),
+        (BROKER, "", [("num.io.threads", SET, "0")], ErrorCode.INVALID_REQUEST, "at least 1"),
+        (
+            TOPIC,
+            "there",
+            [("leader.replication.throttled.replicas", SET, "0-1")],
+            ErrorCode.INVALID_CONFIG,
+            "PARTITION",
+        ),
         (METRICS, "", [("metrics", SET, "a")], ErrorCode.INVALID_REQUEST, "empty"),
         (METRICS, "new", [("metric", SET, "a")], ErrorCode.INVALID_REQUEST, "metric"),
         (METRICS, "new", [("interval.ms", SET, "99")], ErrorCode.INVALID_REQUEST, "interval.ms"),
@@ -215,3 +227,43 @@ def test_checking_a_loggers_level(
 def test_the_topmost_logger_keeps_a_level(ask: Ask) -> None:
     logging.getLogger("kohort")
     assert edit(ask, LOGGER, "1", ("kohort", DELETE, None)).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_thread_counts_grow_step_by_step_and_say_that_nothing_changes(
+    ask: Ask, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kohort.broker.admin")
+    for count in ("16", "32"):
+        assert edit(ask, BROKER, "", ("num.io.threads", SET, count)).error_code == ErrorCode.NONE
+    assert broker.config.int("num.io.threads") == 32
+    assert "without effect key=num.io.threads reason=the broker is one event loop" in caplog.text
+    refused = edit(ask, BROKER, "", ("num.io.threads", DELETE, None))
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert "num.io.threads=8: at least half of the current 32" in refused.error_message
+
+
+def test_what_counts_of_threads_is_the_nodes_own_number(ask: Ask, broker: Broker) -> None:
+    edit(ask, BROKER, "1", ("num.io.threads", SET, "16"))
+    assert edit(ask, BROKER, "", ("num.io.threads", SET, "99")).error_code == ErrorCode.NONE
+    assert broker.config.int("num.io.threads") == 16
+
+
+def test_throttles_of_a_reassignment_are_taken_and_taken_away(ask: Ask, broker: Broker) -> None:
+    broker.topics.create("there", 1)
+    rate = ("leader.replication.throttled.rate", SET, "1000")
+    replicas = ("leader.replication.throttled.replicas", APPEND, "0:1,1:1")
+    assert edit(ask, BROKER, "1", rate).error_code == edit(ask, TOPIC, "there", replicas).error_code == ErrorCode.NONE
+    (config,) = describe(ask, BROKER, "1", rate[0], synonyms=True).configs
+    assert (config.value, config.read_only, config.is_sensitive, config.config_type) == ("1000", False, False, 5)
+    assert [(each.name, each.source) for each in config.synonyms] == [(rate[0], 2)]  # Kafka has no default, either
+    edit(ask, BROKER, "1", (rate[0], DELETE, None))
+    edit(ask, TOPIC, "there", (replicas[0], DELETE, None))
+    assert describe(ask, BROKER, "1", rate[0]).configs == []
+    assert all(not each for each in configured(broker).values())
+
+
+def test_the_least_time_between_two_assignments_is_the_brokers_at_run_time(ask: Ask, broker: Broker) -> None:
+    edit(ask, BROKER, "", ("group.consumer.assignment.interval.ms", SET, "700"))
+    (config,) = describe(ask, GROUP, "any", "consumer.assignment.interval.ms", synonyms=True).configs
+    assert (config.value, config.config_source) == ("700", 3)
+    assert consumer_settings(broker.config, {}).assignment_interval_ms == 700

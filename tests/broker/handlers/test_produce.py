@@ -116,7 +116,8 @@ def test_records_are_appended(ask: Ask, broker: Broker) -> None:
         ("absent", encode_records([(b"k", b"v")], NOW), -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("t", encode_records([(b"k", b"v")], NOW), 2, ErrorCode.INVALID_REQUIRED_ACKS),
         ("t", bytearray(), -1, ErrorCode.INVALID_RECORD),
-        ("t", bytearray(b"nonsense"), -1, ErrorCode.CORRUPT_MESSAGE),
+        ("t", bytearray(b"nonsense"), -1, ErrorCode.INVALID_RECORD),
+        ("t", bytearray(20), -1, ErrorCode.CORRUPT_MESSAGE),
         ("__consumer_offsets", encode_records([(b"k", b"v")], NOW), -1, ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
 )
@@ -128,6 +129,15 @@ def test_records_that_are_refused(
     request = produce_request("t", records)
     request.topic_data[0].name, request.acks = name, acks
     assert produced(ask(request, 9)) == code
+
+
+def test_records_that_are_refused_are_named(ask: Ask, broker: Broker) -> None:
+    broker.topics.create("t", 1)
+    records = encode_records([(b"k", b"v")] * 3, NOW + 10**12)
+    response = ask(produce_request("t", records), 9).responses[0].partition_responses[0]
+    assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [each.batch_index for each in response.record_errors] == [0, 1, 2]
+    assert "it must be from" in response.record_errors[0].batch_index_error_message
 
 
 def test_a_partition_that_is_named_twice_is_written_to_once(ask: Ask, broker: Broker) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
+from kohort.broker import metadata_log
 from kohort.broker.authorizer import Operation
 from kohort.broker.broker import Broker
+from kohort.broker.config import Settings
 from kohort.broker.features import UpgradeType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.protocol.messages.update_features import UpdateFeaturesRequest
-from tests.broker.handlers.conftest import Ask, Deny
+from kohort.protocol.stored.cluster_metadata import FeatureLevelRecord
+from tests.broker.handlers.conftest import QUICK, Ask, Deny, asker
 
 Update = UpdateFeaturesRequest.FeatureUpdate
 OFF = Update(feature="streams.version", max_version_level=0, upgrade_type=UpgradeType.SAFE_DOWNGRADE)
@@ -47,3 +53,24 @@ def test_who_may_not_alter_the_cluster_changes_nothing(ask: Ask, broker: Broker,
     response = ask(UpdateFeaturesRequest(feature_updates=[OFF]), 2)
     assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert broker.features.level("streams.version") == 1
+
+
+def test_a_data_directory_of_before_is_upgraded_and_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = FeatureLevelRecord(name="metadata.version", feature_level=29)
+    up = Update(feature="metadata.version", max_version_level=30, upgrade_type=UpgradeType.UPGRADE)
+
+    async def life(*updates: Update) -> list[int]:
+        broker = Broker.build(Settings.of(QUICK), data_dir=tmp_path)
+        await broker.start()
+        levels = [broker.features.level("metadata.version")]
+        for update in updates:
+            assert asker(broker)(UpdateFeaturesRequest(feature_updates=[update])).error_code == ErrorCode.NONE
+            levels.append(broker.features.level("metadata.version"))
+        await broker.stop()
+        return levels
+
+    with monkeypatch.context() as patched:
+        patched.setattr(metadata_log, "LEVEL", before)
+        assert asyncio.run(life()) == [29]
+    assert asyncio.run(life(up)) == [29, 30]
+    assert asyncio.run(life()) == [30]

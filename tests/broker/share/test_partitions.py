@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -324,7 +325,38 @@ def test_what_retention_took_away_is_given_up(broker: Broker, ask: Ask, topic: T
     assert machine.start_offset == 10
 
 
-@pytest.mark.parametrize(("reset", "first"), [("earliest", 0), ("latest", 10), ("by_duration:P365000D", 0)])
+def test_a_group_begins_by_time_once_that_is_found(broker: Broker, topic: Topic, persister: SlowPersister) -> None:
+    set_group(broker, share_auto_offset_reset="by_duration:P365000D")
+
+    async def main() -> None:
+        found = answers(broker, share_fetch(topic, max_wait_ms=100_000))
+        persister.reads[0](ReadOutcome(start_offset=-1))
+        while not found:
+            await asyncio.sleep(0)
+        assert acquired(found[0]) == [(0, 9, 1)]
+
+    asyncio.run(main())
+
+
+def test_a_group_that_goes_while_its_beginning_is_searched_for(
+    broker: Broker, topic: Topic, persister: SlowPersister
+) -> None:
+    set_group(broker, share_auto_offset_reset="by_duration:P365000D")
+
+    async def main() -> None:
+        broker.turns._left = 0.0  # the search begins later
+        found = answers(broker, share_fetch(topic, max_wait_ms=100_000))
+        persister.reads[0](ReadOutcome(start_offset=-1))
+        broker.shares.evict(GROUP)
+        assert errors(found[0]) == [(ErrorCode.GROUP_ID_NOT_FOUND, 0)]
+        while len(broker.turns):
+            await asyncio.sleep(0)
+        assert list(broker.shares) == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("reset", "first"), [("earliest", 0), ("latest", 10)])
 def test_where_a_group_without_offsets_begins(broker: Broker, ask: Ask, reset: str, first: int) -> None:
     made = broker.topics.create("new", 1)
     append_records(broker, "new", 0, 10)

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from kohort.broker.share import reading
-from kohort.broker.share.offset_reset import duration_ms, start_offset
+from kohort.broker.share.offset_reset import StartOffsets, duration_ms
 from kohort.broker.share.reading import end_offset, read_batches
+from kohort.broker.turns import Line, Turns
 from kohort.log.log import Log
 from kohort.log.types import Origin
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.protocol.records.rows import encode_records
+from kohort.protocol.records.rows import encode_records, encode_rows
 from tests.log.batches import NOW, open_log
 
 
@@ -118,6 +120,26 @@ def test_what_was_aborted_is_found_in_each_segment_that_is_read(tmp_path: Path) 
     assert fetched.aborted == [(1, 1), (3, 3), (5, 5)]
 
 
+def begins(log: Log, reset: str, now: int) -> tuple[int, int]:
+    """Where a group begins, and how often others were let in before that was known."""
+
+    async def main() -> tuple[int, int]:
+        found: list[int | KafkaError] = []
+        StartOffsets(Turns(), Line(1)).find(log, reset, now, found.append)
+        others = 0
+        while not found:
+            await asyncio.sleep(0)
+            others += 1
+        assert isinstance(found[0], int)
+        return found[0], others
+
+    return asyncio.run(main())
+
+
+def start_offset(log: Log, reset: str, now: int) -> int:
+    return begins(log, reset, now)[0]
+
+
 def test_where_a_group_begins(tmp_path: Path) -> None:
     log = open_log(tmp_path / "t-0")
     for minutes in range(5):
@@ -129,6 +151,16 @@ def test_where_a_group_begins(tmp_path: Path) -> None:
     assert start_offset(log, "by_duration:PT2M", now) == 3
     assert start_offset(log, "by_duration:P3D", now) == 1
     assert start_offset(log, "by_duration:PT10S", now) == 5
+
+
+def test_a_search_by_time_lets_others_in_between(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0")
+    count = 100_000  # some 100 ms of work, in turns of 5
+    times = [NOW] * (count - 1) + [NOW + 60_000]
+    log.append(encode_rows(times, [None] * count, [None] * count), now=NOW)
+    offset, others = begins(log, "by_duration:PT1M", NOW + 60_001)
+    assert offset == count - 1
+    assert others >= 5
 
 
 @pytest.mark.parametrize(

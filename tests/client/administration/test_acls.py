@@ -16,8 +16,8 @@ from kohort.client.admin import (
     Admin,
     PartialFailureError,
 )
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
 from kohort.testing.broker import Broker
 from tests.waiting import run
 

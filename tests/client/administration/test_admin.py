@@ -18,7 +18,7 @@ from kohort.client.admin import (
     ResetTo,
     ResourceType,
 )
-from kohort.client.errors import ClientError, ConfigError, UnsupportedError
+from kohort.client.errors import ClientError, ConfigError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.streams.tasks import Role, TaskId
@@ -266,7 +266,7 @@ def test_the_cluster_is_described() -> None:
         assert T0 in directory.replicas
         with pytest.raises(ClientError, match="there is no broker 77"):
             await admin.cluster.log_dirs([77])
-        with pytest.raises(UnsupportedError, match="DescribeQuorum"):
-            await admin.cluster.quorum()
+        quorum = await admin.cluster.quorum()
+        assert (quorum.leader, [voter.node_id for voter in quorum.voters], quorum.observers) == (1, [1], ())
 
     against_a_broker(test)

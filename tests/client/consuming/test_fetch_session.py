@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kohort.broker.fetch_sessions import FetchSessions
 from kohort.client.consuming.fetch_session import FetchSession, PartitionFetch
 from kohort.client.types import TopicPartition
+from kohort.log.slices import in_one_go
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.schema import NO_UUID
@@ -49,11 +50,11 @@ def test_the_broker_reads_what_is_wanted_whatever_happens(steps: list[tuple[Want
         if event == "full":
             broker = FetchSessions(0, lambda: next(numbers))
         try:
-            theirs = broker.update(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
+            theirs = in_one_go(broker.update(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id))
         except KafkaError as error:
             assert event in ("forget", "full")
             assert session.handle_response(FetchResponse(error_code=error.code)) == []
-            theirs = broker.update(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
+            theirs = in_one_go(broker.update(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id))
         read = {(each.topic_id if by_id else each.name, each.index): each.offset for each in theirs.partitions.values()}
         assert read == {(ask.topic_id if by_id else at.topic, at.partition): ask.offset for at, ask in wanted.items()}
         if event == "lose":

@@ -47,6 +47,7 @@ class ShareBroker:
         fetch_errors, acknowledge_errors, session_errors: the next errors to answer with, of a partition or a request;
             0 for none, None to hang up.
         before_heartbeat: called before the next heartbeat is answered, and then forgotten.
+        assigned: whether members have the partition; told with the next heartbeat.
         leader: the node that leads, and the leader's epoch.
         hold: how long it holds a fetch back that has nothing, in seconds.
     """
@@ -77,9 +78,11 @@ class ShareBroker:
         self.heartbeat_errors: deque[int] = deque()
         self.before_heartbeat: Callable[[], Awaitable[None]] | None = None
         self.bad_offsets: set[int] = set()
+        self.assigned = True
         self.leader = (node_id, 1)
         self.other: Broker | None = None
         self.hold = 0.02
+        self._told = True
         self._epoch = 0
         self._connection = 0
 
@@ -124,13 +127,14 @@ class ShareBroker:
             await before()
         if self.heartbeat_errors and request.member_epoch >= 0:
             return ShareGroupHeartbeatResponse(error_code=self.heartbeat_errors.popleft(), heartbeat_interval_ms=20)
-        shares = [TopicPartitions(topic_id=TOPIC_ID, partitions=(0,))]
+        shares = [TopicPartitions(topic_id=TOPIC_ID, partitions=(0,))] if self.assigned else []
+        news, self._told = self.assigned != self._told, self.assigned
         return ShareGroupHeartbeatResponse(
             member_id=request.member_id,
             member_epoch=max(1, request.member_epoch) if request.member_epoch >= 0 else -1,
             heartbeat_interval_ms=20,
             assignment=ShareGroupHeartbeatResponse.Assignment(topic_partitions=shares)
-            if request.member_epoch == 0
+            if request.member_epoch == 0 or news
             else None,
         )
 

@@ -259,9 +259,33 @@ def test_a_fenced_member_joins_again_and_goes_on() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_of_a_partition_that_is_taken_away_only_first_deliveries_are_released_unseen(before: int) -> None:
+    """Another release would count as a delivery, and may be the last one."""
+
+    async def scenario() -> None:
+        async with ShareBroker(40).running() as broker:
+            broker.deliveries |= dict.fromkeys(range(5, 40), before)
+            async with consuming(broker, share_acknowledgement_mode="explicit") as (consumer, _):
+                given = await take(consumer, 5)
+                assert len(broker.locked) == 40
+                broker.assigned = False
+                await until(lambda: not consumer.assignment())
+                while more := await consumer.poll(timeout_ms=50):
+                    given += more
+                for record in given:
+                    consumer.acknowledge(record)
+                await consumer.commit()
+                released = {o for first, last, kind in broker.taken for o in range(first, last + 1) if kind == RELEASE}
+                assert broker.accepted == set(range(40 if before else 5))
+                assert released == set(range(40)) - broker.accepted
+
+    run(scenario())
+
+
 def test_locks_are_renewed_while_the_body_works_until_it_has_taken_too_long() -> None:
     async def scenario() -> None:
-        async with ShareBroker(1, lock_ms=40).running() as broker:
+        async with ShareBroker(1, lock_ms=600).running() as broker:  # long enough for a slow machine
             async with consuming(broker) as (consumer, _):
                 await take(consumer, 1)
                 await until(lambda: broker.taken.count((0, 0, RENEW)) >= 3)

@@ -16,7 +16,7 @@ __all__ = ["SaslServer"]
 
 
 class SaslServer:
-    """Takes one user.
+    """Takes one user; of OAUTHBEARER one token, the password, with extensions, the name.
 
     Attributes:
         lifetimes: of the next sessions, in ms; 0 once they are used up.
@@ -47,6 +47,8 @@ class SaslServer:
         if self.mechanism == "PLAIN":
             good = token == f"\0{self.username}\0{self.password}".encode()
             return self._accept(b"") if good else self._refuse()
+        if self.mechanism == "OAUTHBEARER":
+            return self._bearer(token)
         if token.startswith(b"n,,"):
             first = token[3:].decode()
             salt = base64.b64encode(b"salt of the test").decode()
@@ -54,6 +56,12 @@ class SaslServer:
             self._first[asked.connection] = first, said
             return SaslAuthenticateResponse(auth_bytes=said.encode())
         return self._finish(token.decode(), *self._first.pop(asked.connection))
+
+    def _bearer(self, token: bytes) -> Response:
+        if token == b"\x01":
+            return self._refuse()
+        good = token == f"n,,\x01auth=Bearer {self.password}\x01{self.username}\x01".encode()
+        return self._accept(b"") if good else SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}')
 
     def _finish(self, token: str, first: str, said: str) -> Response:
         name = "sha" + self.mechanism[-3:]

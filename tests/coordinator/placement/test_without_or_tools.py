@@ -62,7 +62,7 @@ def test_small_groups_are_placed_as_well_as_can_be() -> None:
             assert standby_worth(group, placement) == best_standbys(group, placement.active), seed
 
 
-@pytest.mark.parametrize("limits", [(8, 4, 8), (15, 5, 20)])
+@pytest.mark.parametrize("limits", [(8, 4, 8), pytest.param((15, 5, 20), marks=pytest.mark.long)])
 def test_groups_are_placed_as_well_as_with_or_tools_or_by_sticky(limits: tuple[int, int, int]) -> None:
     refused = 0
     for seed in range(60):

@@ -1,4 +1,4 @@
-"""The commands as users type them."""
+"""The commands as users type them. With Kohort's broker alone tests/cli has each of them, too."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from kohort.client import ClientConfig, StreamsMember
 from kohort.client.streams_member import Assigned, Subtopology, Topology
 
-from ...waiting import run
-from ..newest_kafka import SecureKafka
+from ...waiting import eventually, run
+from ..secured import PASSWORD, USER, SecureServer
 from ..servers import Server
 from .records import numbered, write
 
@@ -78,6 +78,7 @@ def test_a_group_looked_at_and_reset(
     assert topic not in kohort("kohort topics list", bootstrap)
 
 
+@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
 def test_a_share_group_hands_out_each_record_once(
     kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
 ) -> None:
@@ -115,34 +116,96 @@ def test_what_went_wrong_is_said(kohort: Callable[..., str], broker: Server, new
     assert "localhost:1" in said and "Traceback" not in said
 
 
-def secured(kafka: SecureKafka, directory: Path) -> tuple[str, str]:
-    """Where the listener with TLS and SASL is, and the option that lets us in."""
-    (directory / "client.properties").write_text(
+def secured(
+    server: SecureServer, directory: Path, user: str = USER, password: str = PASSWORD, file: str = "client.properties"
+) -> tuple[str, str]:
+    """Where the listener with TLS and SASL is, and the option that lets a user in."""
+    (directory / file).write_text(
         f"""
 security.protocol=SASL_SSL
 ssl.truststore.type=PEM
-ssl.truststore.location={kafka.ca}
+ssl.truststore.location={server.house.ca}
 sasl.mechanism=SCRAM-SHA-512
 sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
-  username="{kafka.USER}" password="{kafka.PASSWORD}";
+  username="{user}" password="{password}";
 """
     )
-    return f"localhost:{kafka.ports['SASL_SSL']}", "--config client.properties"
+    return f"localhost:{server.ports['SASL_SSL']}", f"--config {file}"
 
 
 def test_security_settings_come_from_a_file(
-    kohort: Callable[..., str], secure_kafka: SecureKafka, tmp_path: Path
+    kohort: Callable[..., str], secure_server: SecureServer, tmp_path: Path
 ) -> None:
-    bootstrap, config = secured(secure_kafka, tmp_path)
+    bootstrap, config = secured(secure_server, tmp_path)
     kohort(f"kohort topics create by-command --partitions 1 {config}", bootstrap)
     kohort(f"echo hello | kohort produce by-command {config}", bootstrap)
     assert kohort(f"kohort consume by-command --from-beginning --exit {config}", bootstrap) == "hello\n"
 
 
+@pytest.mark.parametrize("secure_server", ["kafka"], indirect=True)
+def test_users_and_what_they_may_do(kohort: Callable[..., str], secure_server: SecureServer, tmp_path: Path) -> None:
+    """A reader is made, given rules, held to them, and taken away again."""
+    bootstrap, config = secured(secure_server, tmp_path)
+    _, as_reader = secured(secure_server, tmp_path, "reader", "a-password", "reader.properties")
+    kohort(f"echo a-password | kohort users set reader --password-file - {config}", bootstrap)
+    assert "reader" in {each["name"] for each in json.loads(kohort(f"kohort users list --json {config}", bootstrap))}
+    kohort(f"kohort topics create ruled-1 --partitions 1 {config}", bootstrap)
+    kohort(f"echo hello | kohort produce ruled-1 {config}", bootstrap)
+    added = kohort(f"kohort acls add User:reader read describe --topic ruled- --prefixed {config}", bootstrap)
+    assert "added: allow User:reader to read topics that begin with ruled-" in added
+    kohort(f"kohort acls add User:reader write --topic ruled-1 --deny {config}", bootstrap)
+
+    def rules(options: str = "") -> list[tuple[str, str, str]]:
+        found = json.loads(kohort(f"kohort acls list --json {options} {config}", bootstrap))
+        return sorted((rule["permission"], rule["operation"], rule["pattern"]) for rule in found)
+
+    wanted = [("allow", "describe", "prefixed"), ("allow", "read", "prefixed"), ("deny", "write", "literal")]
+    covering = "--topic ruled-1 --covering --principal User:reader"
+    eventually(lambda: rules(covering) == wanted, what="the rules are listed")
+    assert rules("--topic ruled-1") == [("deny", "write", "literal")]
+    assert kohort(f"kohort consume ruled-1 --from-beginning --exit {as_reader}", bootstrap) == "hello\n"
+    denied = kohort(f"echo no | kohort produce ruled-1 --timeout 10 {as_reader}", bootstrap, fails=True)
+    assert "TOPIC_AUTHORIZATION_FAILED" in denied
+    kohort(f"kohort acls remove User:reader --topic ruled-1 --yes {config}", bootstrap)
+    removed = kohort(f"kohort acls remove User:reader read --topic ruled- --prefixed --yes {config}", bootstrap)
+    assert removed == "removed: allow User:reader to read topics that begin with ruled-\n"
+    eventually(lambda: rules() == [("allow", "describe", "prefixed")], what="one rule is left")
+    kohort(f"kohort acls remove User:reader --topic ruled- --prefixed --yes {config}", bootstrap)
+    kohort(f"kohort users delete reader --yes {config}", bootstrap)
+    described = f"kohort users list --json {config}"
+    eventually(lambda: "reader" not in kohort(described, bootstrap), what="the reader is gone")
+    assert "uthentication" in kohort(f"kohort topics list --timeout 5 {as_reader}", bootstrap, fails=True)
+
+
+@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
+def test_quotas(kohort: Callable[..., str], broker: Server) -> None:
+    bootstrap = broker.bootstrap
+    kohort("kohort quotas set --user alice producer_byte_rate=1048576 request_percentage=12.5", bootstrap)
+    kohort("kohort quotas set --user alice --default-client-id consumer_byte_rate=2000", bootstrap)
+    kohort("kohort quotas set --default-client-id controller_mutation_rate=5000", bootstrap)
+    kohort("kohort quotas set --ip 10.0.0.7 connection_creation_rate=20", bootstrap)
+
+    def listed(options: str = "") -> list[object]:
+        return list(json.loads(kohort(f"kohort quotas list --json {options}", bootstrap)))
+
+    of_alice = {"user": "alice", "quotas": {"producer_byte_rate": 1048576.0, "request_percentage": 12.5}}
+    of_her_clients = {"user": "alice", "client_id": None, "quotas": {"consumer_byte_rate": 2000.0}}
+    of_clients = {"client_id": None, "quotas": {"controller_mutation_rate": 5000.0}}
+    of_address = {"ip": "10.0.0.7", "quotas": {"connection_creation_rate": 20.0}}
+    eventually(lambda: listed() == [of_her_clients, of_alice, of_clients, of_address], what="all quotas are listed")
+    assert listed("--user alice") == [of_her_clients, of_alice]
+    assert listed("--default-client-id") == [of_her_clients, of_clients]
+    kohort("kohort quotas remove --user alice request_percentage --yes", bootstrap)
+    for entity in ("--user alice", "--user alice --default-client-id", "--default-client-id", "--ip 10.0.0.7"):
+        kohort(f"kohort quotas remove {entity} --yes", bootstrap)
+    eventually(lambda: listed() == [], what="no quotas are listed")
+    assert "producer_bite_rate" in kohort("kohort quotas set --user alice producer_bite_rate=1", bootstrap, fails=True)
+
+
 def test_a_streams_group_behind_tls_and_sasl_is_placed(
-    kohort: Callable[..., str], secure_kafka: SecureKafka, tmp_path: Path
+    kohort: Callable[..., str], secure_server: SecureServer, tmp_path: Path
 ) -> None:
-    bootstrap, config = secured(secure_kafka, tmp_path)
+    bootstrap, config = secured(secure_server, tmp_path)
     kohort(f"kohort topics create to-place --partitions 3 {config}", bootstrap)
     topology = Topology({"0": Subtopology(source_topics=["to-place"])})
     settings = ClientConfig.from_file(tmp_path / "client.properties", bootstrap_servers=bootstrap)[0]

@@ -1,4 +1,4 @@
-"""TLS and SASL, against Apache Kafka."""
+"""TLS and SASL: our client against Kohort and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -12,27 +12,16 @@ from confluent_kafka.admin import AdminClient
 
 from kohort.client import ClientConfig, Consumer, Producer
 from kohort.client.cluster import Cluster
+from kohort.client.connection import Connection
 from kohort.client.errors import AuthenticationError, NoBrokerError
+from kohort.client.types import Broker
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
-from ...waiting import run
-from ..newest_kafka import SecureKafka
+from ...signed_tokens import signed
+from ...waiting import run, until
+from ..secured import MECHANISMS, SecureServer, client_config
 from ..topics import create_topic
 from .records import take
-
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
-
-def config(kafka: SecureKafka, protocol: str, **settings: Any) -> ClientConfig:
-    """Settings that let us in, but for what is said otherwise."""
-    known: dict[str, Any] = {}
-    if protocol.startswith("SASL"):
-        known |= {"sasl_username": kafka.USER, "sasl_password": kafka.PASSWORD}
-    if protocol.endswith("SSL"):
-        known |= {"ssl_cafile": kafka.ca}
-    if protocol == "SSL":
-        known |= {"ssl_certfile": kafka.client_pem}
-    where = {"bootstrap_servers": f"localhost:{kafka.ports[protocol]}", "security_protocol": protocol}
-    return ClientConfig(**where | known | settings)
 
 
 def enter(settings: ClientConfig) -> float:
@@ -49,50 +38,88 @@ def enter(settings: ClientConfig) -> float:
 
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_in_with_name_and_password(secure_kafka: SecureKafka, protocol: str, mechanism: str) -> None:
-    enter(config(secure_kafka, protocol, sasl_mechanism=mechanism))
+def test_in_with_name_and_password(secure_server: SecureServer, protocol: str, mechanism: str) -> None:
+    enter(client_config(secure_server, protocol, sasl_mechanism=mechanism))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_wrong_password_is_said_soon(secure_kafka: SecureKafka, mechanism: str) -> None:
+def test_a_wrong_password_is_said_soon(secure_server: SecureServer, mechanism: str) -> None:
     started = time.monotonic()
     with pytest.raises(AuthenticationError, match="uthentication failed"):
-        enter(config(secure_kafka, "SASL_SSL", sasl_mechanism=mechanism, sasl_password="wrong"))
+        enter(client_config(secure_server, "SASL_SSL", sasl_mechanism=mechanism, sasl_password="wrong"))
     assert time.monotonic() - started < 20
 
 
-@pytest.mark.parametrize("client", [Consumer, Producer])
-def test_every_client_says_so(secure_kafka: SecureKafka, client: Any) -> None:
+def by_token(server: SecureServer, **settings: Any) -> ClientConfig:
+    return client_config(server, "SASL_SSL", sasl_mechanism="OAUTHBEARER", **settings)
+
+
+def test_in_with_a_token(secure_server: SecureServer, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(signed() + "\n")
+    enter(by_token(secure_server, sasl_token=signed, sasl_extensions={"traceId": "7"}))
+    enter(by_token(secure_server, sasl_token_url=(tmp_path / "token").as_uri()))
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_a_wrong_token_is_said_soon(secure_server: SecureServer, name: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(AuthenticationError, match="invalid_token"):
+        enter(by_token(secure_server, sasl_token=lambda: signed(name, aud="another")))
+    assert time.monotonic() - started < 20
+
+
+def test_a_new_token_is_shown_before_the_old_one_expires(secure_server: SecureServer) -> None:
+    made: list[str] = []
+
+    async def token() -> str:
+        made.append(signed(exp=int(time.time()) + 3))
+        return made[-1]
+
     async def scenario() -> None:
-        async with client(config(secure_kafka, "SASL_SSL", sasl_password="wrong")):
+        settings = by_token(secure_server, sasl_token=token)
+        host, port = settings.addresses[0]
+        connection = await Connection.open(Broker(1, host, port), settings)
+        await until(lambda: len(made) == 3)
+        await connection.ask(MetadataRequest(topics=[]), MetadataResponse)
+        await connection.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("client", [Consumer, Producer])
+def test_every_client_says_so(secure_server: SecureServer, client: Any) -> None:
+    async def scenario() -> None:
+        async with client(client_config(secure_server, "SASL_SSL", sasl_password="wrong")):
             pass
 
     with pytest.raises(AuthenticationError):
         run(scenario(), timeout_s=30)
 
 
-def test_a_broker_that_nobody_vouches_for(secure_kafka: SecureKafka, tmp_path: Path) -> None:
+def test_a_broker_that_nobody_vouches_for(secure_server: SecureServer, tmp_path: Path) -> None:
     other = tmp_path / "other.pem"
     trustme.CA().cert_pem.write_to_path(str(other))
     with pytest.raises(AuthenticationError, match="certificate"):
-        enter(config(secure_kafka, "SASL_SSL", ssl_cafile=other))
+        enter(client_config(secure_server, "SASL_SSL", ssl_cafile=other))
 
 
-def test_a_certificate_for_another_host(secure_kafka: SecureKafka) -> None:
-    by_address = f"127.0.0.1:{secure_kafka.ports['SASL_SSL']}"
+def test_a_certificate_for_another_host(secure_server: SecureServer) -> None:
+    by_address = f"127.0.0.1:{secure_server.ports['SASL_SSL']}"
     with pytest.raises(AuthenticationError, match="certificate"):
-        enter(config(secure_kafka, "SASL_SSL", bootstrap_servers=by_address))
+        enter(client_config(secure_server, "SASL_SSL", bootstrap_servers=by_address))
 
 
-def test_no_client_certificate_where_one_is_asked_for(secure_kafka: SecureKafka) -> None:
+def test_no_client_certificate_where_one_is_asked_for(secure_server: SecureServer) -> None:
     with pytest.raises(AuthenticationError):
-        enter(config(secure_kafka, "SSL", ssl_certfile=None))
+        enter(client_config(secure_server, "SSL", ssl_certfile=None))
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
-def test_records_there_and_back(secure_kafka: SecureKafka, protocol: str) -> None:
-    topic = create_topic(AdminClient({"bootstrap.servers": secure_kafka.bootstrap}), f"secured-{protocol}")
-    settings = config(secure_kafka, protocol, **({} if protocol == "SSL" else {"sasl_mechanism": "SCRAM-SHA-512"}))
+def test_records_there_and_back(secure_server: SecureServer, protocol: str) -> None:
+    topic = create_topic(AdminClient({"bootstrap.servers": secure_server.bootstrap}), f"secured-{protocol}")
+    settings = client_config(
+        secure_server, protocol, **({} if protocol == "SSL" else {"sasl_mechanism": "SCRAM-SHA-512"})
+    )
 
     async def scenario() -> None:
         async with Producer(settings) as producer:
@@ -105,6 +132,6 @@ def test_records_there_and_back(secure_kafka: SecureKafka, protocol: str) -> Non
     run(scenario())
 
 
-def test_no_tls_where_it_is_wanted_is_said(secure_kafka: SecureKafka) -> None:
+def test_no_tls_where_it_is_wanted_is_said(secure_server: SecureServer) -> None:
     with pytest.raises(NoBrokerError):
-        enter(ClientConfig(bootstrap_servers=f"localhost:{secure_kafka.ports['SASL_SSL']}", bootstrap_timeout_ms=1000))
+        enter(ClientConfig(bootstrap_servers=f"localhost:{secure_server.ports['SASL_SSL']}", bootstrap_timeout_ms=1000))

@@ -8,7 +8,7 @@ import os
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,16 +35,17 @@ class Finished:
 class Jvm:
     """A program that answers lines of JSON with lines of JSON. One that doesn't answer in time is killed."""
 
-    def __init__(self, project: str, *program: str) -> None:
+    def __init__(self, project: str, *program: str, flags: Sequence[str] = ()) -> None:
         self._project = project
         self._program = program
+        self._flags = flags
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: Lines | None = None
 
     def ask(self, question: object, seconds: float) -> Any:
         """The answer to a question. TimeoutError after so many seconds; the next question starts a new process."""
         if self._process is None:
-            self._process = start(self._project, *self._program)
+            self._process = start(self._project, *self._program, flags=self._flags)
             self._lines = Lines(self._process)
         assert self._process.stdin is not None and self._lines is not None
         self._process.stdin.write(json.dumps(question).encode() + b"\n")
@@ -79,10 +80,14 @@ class Scenarios(Jvm):
 
 
 class Tools(Jvm):
-    """Apache Kafka's command line tools, by main class."""
+    """Apache Kafka's command line tools, by main class.
 
-    def __init__(self) -> None:
-        super().__init__("kafka", "kohort.interop.Tools")
+    Args:
+        flags: the JVM's, beside the usual ones.
+    """
+
+    def __init__(self, flags: Sequence[str] = ()) -> None:
+        super().__init__("kafka", "kohort.interop.Tools", flags=flags)
 
     def run(self, main: str, *args: str, stdin: str = "", seconds: float = 60) -> Finished:
         """What a tool printed, and its exit code."""
@@ -115,16 +120,16 @@ def scenario_arguments(name: str, bootstrap: str, options: dict[str, object]) ->
     return arguments
 
 
-def start(project: str, *program: str) -> subprocess.Popen[bytes]:
+def start(project: str, *program: str, flags: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """A JVM with pipes, running a main class with its arguments."""
     return subprocess.Popen(
-        command(project, *program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command(project, *program, flags=flags), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
-def command(project: str, *program: str) -> list[str]:
+def command(project: str, *program: str, flags: Sequence[str] = ()) -> list[str]:
     """The command line that runs a main class with its arguments."""
-    return ["java", *FLAGS, "-cp", build.classpath(project), *program]
+    return ["java", *FLAGS, *flags, "-cp", build.classpath(project), *program]
 
 
 class Lines:

@@ -365,9 +365,9 @@ UNNOTICED: Final[tuple[Breakage, ...]] = (
 """What no world has noticed yet: another rule stands behind each, or it takes rarer luck than `WORLDS` have."""
 
 
-def noticed(breakage: Breakage, seeds: int) -> tuple[int, str] | None:
-    """The first seed that notices a breakage, and what it says; None if none of them does."""
-    for seed in range(1, seeds + 1):
+def noticed(breakage: Breakage, seeds: int, first: int = 1) -> tuple[int, str] | None:
+    """The first seed that notices a breakage, and what it says; None if none of so many does."""
+    for seed in range(first, first + seeds):
         try:
             with breakage():
                 simulate(seed)

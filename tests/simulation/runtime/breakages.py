@@ -160,8 +160,8 @@ def tasks_mixed() -> Any:
     """What an epoch's tasks come to is told to the wrong ones of them."""
     in_epoch = SubtopologyEpochs._in_epoch
 
-    def mixed(self: SubtopologyEpochs, epoch: Any) -> list[LocalTask | None]:
-        return in_epoch(self, epoch)[::-1]
+    def mixed(self: SubtopologyEpochs) -> list[LocalTask]:
+        return in_epoch(self)[::-1]
 
     return patch.object(SubtopologyEpochs, "_in_epoch", mixed)
 

@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from kohort.spark.executor_rpc.client import RpcAddress, close_idle
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import MAGIC
 from kohort.spark.executor_rpc.server import RpcServer
+from kohort.spark.executor_rpc.tls import connected, driver_tls, executor_context
 
 INPUT = EpochInput(7, (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 30)), {0: 1_000})
 
@@ -29,16 +31,23 @@ def lookup(store: str, partition: int | None, keys: pa.BinaryArray) -> pa.Binary
     return pa.array([None if key == b"none" else name + key for key in keys.to_pylist()], pa.binary())
 
 
-@pytest.fixture
-def server() -> Iterator[RpcServer]:
-    with RpcServer(lookup) as server:
+@pytest.fixture(params=["plain", "TLS"])
+def server(request: pytest.FixtureRequest) -> Iterator[RpcServer]:
+    tls = None if request.param == "plain" else driver_tls(None, datetime.now(UTC))
+    with RpcServer(lookup, tls=tls, secrets={"sasl_password": "sesame"}) as server:
         yield server
     close_idle()
 
 
 @pytest.fixture
 def driver(server: RpcServer) -> RpcAddress:
-    return RpcAddress(server.address, server.token)
+    return RpcAddress(server.address, server.token, server.handover)
+
+
+def opened(server: RpcServer) -> socket.socket:
+    """A connection of somebody who may have one, before the token is sent."""
+    connection = socket.create_connection(server.address, 5)
+    return connected(executor_context(server.handover), connection) if server.handover else connection
 
 
 def test_ranges_are_divided_among_splits(server: RpcServer, driver: RpcAddress) -> None:
@@ -145,7 +154,16 @@ def test_no_driver() -> None:
 
 def test_a_wrong_token_is_refused(server: RpcServer) -> None:
     with pytest.raises(RpcError):
-        RpcAddress(server.address, bytes(32)).request_input("0", 0, 1)
+        RpcAddress(server.address, bytes(32), server.handover).request_input("0", 0, 1)
+
+
+def test_passwords_come_with_the_input_and_are_in_no_text(server: RpcServer, driver: RpcAddress) -> None:
+    server.begin_epoch("0", INPUT)
+    given = driver.request_input("0", 0, 1)
+    assert given.secrets == {"sasl_password": "sesame"}
+    assert "sesame" not in repr(given)
+    assert repr(server.token) not in repr(driver)
+    assert repr(server.handover) not in repr(driver) or not server.handover
 
 
 HOSTILE = {
@@ -164,7 +182,7 @@ def test_hostile_clients_affect_nobody(server: RpcServer, driver: RpcAddress, se
     with contextlib.suppress(OSError), socket.create_connection(server.address, 5) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
-        assert connection.recv(1) == b""
+        assert connection.recv(1) in ((b"",) if not server.handover else (b"", b"\x15"))  # an alert of TLS
     assert driver.request_input("0", 0, 1).ranges == INPUT.ranges
 
 
@@ -183,7 +201,7 @@ FRAMES = {
 @pytest.mark.parametrize("sent", FRAMES.values(), ids=FRAMES.keys())
 def test_a_bad_frame_affects_only_its_connection(server: RpcServer, driver: RpcAddress, sent: bytes) -> None:
     server.begin_epoch("0", INPUT)
-    with socket.create_connection(server.address, 5) as connection:
+    with opened(server) as connection:
         connection.sendall(MAGIC + server.token)
         assert connection.recv(4) == MAGIC
         connection.sendall(sent)
@@ -201,7 +219,7 @@ def test_many_unauthenticated_connections_leave_no_trace(server: RpcServer, driv
         connection.close()
     for _ in range(500):
         with server._lock:
-            if server._unauthenticated == 0 and not server._connections:
+            if not server._unauthenticated and not server._connections:
                 break
         threading.Event().wait(0.01)
     assert driver.request_input("0", 0, 1).ranges == INPUT.ranges

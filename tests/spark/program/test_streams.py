@@ -166,7 +166,7 @@ def test_what_is_told_at_once(name: str) -> None:
         ({"num_standbys": 1}, "StreamsApp has no setting 'num_standbys'; settings are acceptable_recovery_lag, "),
         ({"application_server": "here"}, "application_server='here': HOST:PORT, where other instances reach this one"),
         ({"application_server": "here:-1"}, "application_server='here:-1': HOST:PORT"),
-        ({"application_server": ":0"}, "application_server=':0': HOST:PORT"),
+        ({"application_server": ":"}, "application_server=':': HOST:PORT"),
         ({"application_server": "a:0,b:0"}, "application_server='a:0,b:0': HOST:PORT"),
         ({"bootstrap_servers": "nowhere:0"}, "bootstrap_servers: "),
         ({"on_error": "drop"}, "on_error='drop'"),

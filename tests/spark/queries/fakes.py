@@ -15,6 +15,7 @@ from yarl import URL
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.http_access import OPEN, HttpAccess
 from kohort.protocol.records.partitioner import murmur2
 from kohort.spark.monitoring.lag import RecordsLag
 from kohort.spark.monitoring.metrics import Metrics
@@ -119,7 +120,8 @@ class Reply:
 class Instances:
     """Instances with HTTP servers, in one event loop."""
 
-    def __init__(self, count: int = 2, timeout_ms: int = 10_000) -> None:
+    def __init__(self, count: int = 2, timeout_ms: int = 10_000, access: HttpAccess = OPEN) -> None:
+        self._access = access
         self._count = count
         self._timeout_ms = timeout_ms
         self._stack = AsyncExitStack()
@@ -133,8 +135,9 @@ class Instances:
             fake = FakeInstance()
             overview = Overview()
             server = QueryServer(
-                fake, overview, Metrics("app", overview), "127.0.0.1", 0, forward_timeout_ms=self._timeout_ms
-            )
+                fake, overview, Metrics("app", overview), "127.0.0.1", 0,
+                access=self._access, forward_timeout_ms=self._timeout_ms,
+            )  # fmt: skip
             await server.start()
             self._stack.push_async_callback(server.close)
             fake.own = Endpoint("127.0.0.1", server.port)
@@ -162,7 +165,7 @@ class Instances:
             fake.known_endpoints = dict(view)
 
     async def get(self, path: str, number: int = 0, method: str = "GET", **options: Any) -> Reply:
-        url = URL(f"http://127.0.0.1:{self.servers[number].port}{path}", encoded=True)
+        url = URL(f"{self._access.scheme}://127.0.0.1:{self.servers[number].port}{path}", encoded=True)
         async with self._session.request(method, url, **options) as response:
             return Reply(response.status, response.headers, await response.read())
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_acls import CreateAclsRequest
 from kohort.protocol.messages.delete_acls import DeleteAclsRequest
 from kohort.protocol.messages.describe_acls import DescribeAclsRequest
 from kohort.security.acls import Acl, AclFilter
-from kohort.security.resources import Operation, PatternType, Permission, ResourceType
 
 NO_AUTHORIZER: Final = KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import (
+    Settings,
     check_broker_changes,
+    check_broker_settings,
     check_client_metrics,
     check_group_configs,
     check_topic_configs,
 )
+from kohort.broker.config.inert_keys import INERT_REASONS
 from kohort.broker.topics import ConfigResource, check_topic_name
 from kohort.broker.turns import Slices
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
@@ -116,6 +119,7 @@ def alter_resource(
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         case ConfigResource.BROKER:
             check_broker_changes(decided, all_brokers=not name)
+            check_broker_settings(context.broker.config, _settings_after(context, name, merged))
         case ConfigResource.GROUP:
             check_group_configs(merged, context.broker.config)
         case ConfigResource.CLIENT_METRICS:
@@ -124,6 +128,17 @@ def alter_resource(
     if changes and not validate_only:
         topics.set_configs(kind, name, changes)
         log.info("configured kind=%s name=%s changes=%s", kind.name.lower(), shown(name), shown(changes, 1000))
+        for key in changes if kind is ConfigResource.BROKER else ():
+            if key in INERT_REASONS:
+                log.info("without effect key=%s reason=%s", key, INERT_REASONS[key])
+
+
+def _settings_after(context: Context, name: str, merged: Mapping[str, str]) -> Settings:
+    """The broker's settings with other values set at run time, for all brokers if `name` is empty, or this one."""
+    topics = context.broker.topics
+    if not name:
+        return context.broker.config.with_dynamic(merged, topics.configs(ConfigResource.BROKER, str(topics.node_id)))
+    return context.broker.config.with_dynamic(topics.configs(ConfigResource.BROKER, ""), merged)
 
 
 def check_node_id(context: Context, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from kohort.broker.config.change_validation import (
     check_broker_changes,
+    check_broker_settings,
     check_client_metrics,
     check_group_configs,
     check_topic_configs,
@@ -23,6 +24,7 @@ __all__ = [
     "Settings",
     "bounded_group_value",
     "check_broker_changes",
+    "check_broker_settings",
     "check_client_metrics",
     "check_group_configs",
     "check_topic_configs",

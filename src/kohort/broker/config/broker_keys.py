@@ -1,4 +1,4 @@
-"""The broker's keys: server, topics, offsets, transactions, logs and groups."""
+"""The broker's keys: server, security, topics, offsets, transactions, logs and groups."""
 
 from __future__ import annotations
 
@@ -6,27 +6,15 @@ import re
 from typing import Final
 
 from kohort.broker.config.group_keys import GROUP_DEFAULT_KEYS
+from kohort.broker.config.inert_keys import INERT_KEYS
 from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Change, Key, Value, keys_by_name
 from kohort.broker.config.log_keys import LOG_KEYS
+from kohort.broker.config.security_keys import SECURITY_KEYS
 
 _MAX_INT: Final = 2**31 - 1
 _DAY_MS: Final = 86_400_000
 _PROTOCOLS: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 _ENDPOINT: Final = re.compile(r"[A-Za-z0-9_-]+://(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@]*):[0-9]{1,5}")
-
-
-STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
-
-def _authorizer(value: Value) -> str | None:
-    if value in ("", STANDARD_AUTHORIZER):
-        return None
-    return f"it names a class of Java; the authorizer here is {STANDARD_AUTHORIZER}"
-
-
-def _principals(value: Value) -> str | None:
-    wrong = [part for each in str(value).split(";") if (part := each.strip()) and ":" not in part]
-    return f"{wrong[0]!r} isn't TYPE:NAME, such as User:alice" if wrong else None
 
 
 def _endpoints(value: Value) -> str | None:
@@ -65,14 +53,11 @@ _SERVER: Final = (
     Key("telemetry.max.bytes", INT, 1 << 20, "Size of the largest metrics push of a client, in bytes.", 1),
 )
 
-_SECURITY: Final = (
-    Key("authorizer.class.name", STRING, "",
-        "The authorizer, which decides who may do what: Kafka's StandardAuthorizer; empty: everything is allowed.",
-        check=_authorizer),
-    Key("super.users", STRING, "", "Principals that are allowed everything, as User:alice;User:bob.",
-        check=_principals, internal=True),
-    Key("allow.everyone.if.no.acl.found", BOOLEAN, False,
-        "Whether everyone may do everything to what no access rule is about.", internal=True),
+_QUOTAS: Final = (
+    Key("quota.window.num", INT, 11, "Samples of the window that rates of clients are measured in.", 1),
+    Key("quota.window.size.seconds", INT, 1, "How long each of these samples is, in seconds.", 1),
+    Key("controller.quota.window.num", INT, 11, "Samples of the window for topics created and deleted.", 1),
+    Key("controller.quota.window.size.seconds", INT, 1, "How long each of these samples is, in seconds.", 1),
 )
 
 _TOPICS: Final = (
@@ -127,6 +112,15 @@ _SHARE_STATE: Final = (
 # fmt: on
 
 BROKER_KEYS: Final = keys_by_name(
-    _SERVER, _SECURITY, _TOPICS, _OFFSETS, _TRANSACTIONS, _SHARE_STATE, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values()
+    _SERVER,
+    SECURITY_KEYS.values(),
+    _QUOTAS,
+    _TOPICS,
+    _OFFSETS,
+    _TRANSACTIONS,
+    _SHARE_STATE,
+    LOG_KEYS.values(),
+    GROUP_DEFAULT_KEYS.values(),
+    INERT_KEYS.values(),
 )
 """The keys in use: Kafka 4.2's, with its defaults where they make sense on a single node."""

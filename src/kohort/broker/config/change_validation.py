@@ -10,10 +10,12 @@ from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from kohort.broker.config.errors import nearest
 from kohort.broker.config.group_keys import GROUP_KEYS, GROUP_LIMITS
 from kohort.broker.config.ignored_keys import IGNORED_REASONS, REFUSED
+from kohort.broker.config.inert_keys import THREAD_KEYS
 from kohort.broker.config.keys import Change, Key, Value
+from kohort.broker.config.security_keys import listener_key
 from kohort.broker.config.settings import Settings
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
-from kohort.broker.config.validation import problem_with
+from kohort.broker.config.validation import group_bound_problems, problem_with
 from kohort.coordinator.regex import full_matches
 from kohort.protocol.errors import ErrorCode, KafkaError
 
@@ -44,6 +46,8 @@ def _broker_problem(name: str, text: str | None, all_brokers: bool) -> str | Non
         why = IGNORED_REASONS.get(name) or REFUSED.get(name)
         if why:
             return f"{name} can't be changed here, for {why}"
+        if listener_key(name):
+            return f"{name} can't be changed while the broker runs; certificates are read again when their files change"
         return f"{name} is no key of a broker{nearest(name, BROKER_KEYS, BROKER_KEY_OF)}"
     if key.change is Change.NEVER:
         return f"{name} can't be changed while the broker runs"
@@ -51,6 +55,27 @@ def _broker_problem(name: str, text: str | None, all_brokers: bool) -> str | Non
         return f"{name} can't be set for all brokers at once, only for one"
     problem = problem_with(key, text) if text is not None else None
     return f"{name}: {problem}" if problem else None
+
+
+def check_broker_settings(before: Settings, after: Settings) -> None:
+    """Checks what would be in force at run time.
+
+    Values for groups keep to the broker's own bounds; thread counts change by at most the factor 2, as in Kafka.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    problems = group_bound_problems(after.int)
+    if problems:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "; ".join(problems))
+    for name in THREAD_KEYS:
+        old, new = before.int(name), after.int(name)
+        if new == old:
+            continue
+        if new < max(1, old // 2):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name}={new}: at least half of the current {old} is needed")
+        if new > old * 2:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name}={new}: at most double the current {old} is possible")
 
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:

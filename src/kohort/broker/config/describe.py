@@ -12,6 +12,7 @@ from kohort.broker.config.component_settings import group_value
 from kohort.broker.config.group_keys import GROUP_KEYS
 from kohort.broker.config.ignored_keys import IGNORED_KEYS
 from kohort.broker.config.keys import Change, Key, Type, show
+from kohort.broker.config.security_keys import listener_key
 from kohort.broker.config.settings import Settings
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 
@@ -65,7 +66,7 @@ def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Descr
             value = show(key.parse(configs[name]))
         else:
             value = show(settings.value(broker_key) if broker_key else key.default)
-        synonyms = _broker_synonyms(settings, broker_key) if broker_key else ()
+        synonyms = _broker_synonyms(settings, BROKER_KEYS[broker_key]) if broker_key else ()
         if name in configs:
             synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
         described.append(_described(key, value, synonyms, read_only=False))
@@ -73,17 +74,22 @@ def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Descr
 
 
 def describe_broker(settings: Settings) -> list[Described]:
-    """Describes this broker's configuration: its keys, and ignored ones that are set."""
+    """Describes this broker's configuration: its keys, and ignored ones and those of single listeners that are set."""
     keys = [key for key in BROKER_KEYS.values() if not key.internal or settings.configured(key.name)]
     ignored = [key for name, key in IGNORED_KEYS.items() if name in settings.static]
+    of_listeners = [
+        own.key._replace(name=name, default=None)
+        for name in settings.static
+        if (own := listener_key(name)) is not None and own.key is not None
+    ]
     return sorted(
         _described(
             key,
             _own_value(settings, key),
-            _broker_synonyms(settings, key.name),
+            _broker_synonyms(settings, key),
             read_only=key.change is Change.NEVER,
         )
-        for key in (*keys, *ignored)
+        for key in (*keys, *ignored, *of_listeners)
     )
 
 
@@ -99,11 +105,19 @@ def describe_all_brokers(settings: Settings) -> list[Described]:
 
 
 def describe_group(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
+    """Describes a group's configuration, with the broker's values beneath it, as Kafka does from 4.3 on."""
     described = []
     for name, key in GROUP_KEYS.items():
         value = show(group_value(settings, configs, name))
-        source = ConfigSource.GROUP if name in configs else ConfigSource.DEFAULT
-        described.append(_described(key, value, (Synonym(name, value, source),), read_only=False))
+        broker_key = BROKER_KEYS.get(f"group.{name}")
+        if broker_key is not None:
+            synonyms = _broker_synonyms(settings, broker_key)
+        else:
+            default = show(group_value(settings, {}, name))
+            synonyms = (Synonym(name, default, ConfigSource.DEFAULT),)
+        if name in configs:
+            synonyms = (Synonym(name, value, ConfigSource.GROUP), *synonyms)
+        described.append(_described(key, value, synonyms, read_only=False))
     return described
 
 
@@ -131,9 +145,9 @@ def _own_value(settings: Settings, key: Key) -> str | None:
     return show(key.parse(configured.text)) if configured is not None and configured.text.strip() else show(key.default)
 
 
-def _broker_synonyms(settings: Settings, name: str) -> tuple[Synonym, ...]:
+def _broker_synonyms(settings: Settings, key: Key) -> tuple[Synonym, ...]:
     """Returns the values of a broker's key by precedence; the first one is its own, as in Kafka."""
-    key = BROKER_KEYS.get(name) or IGNORED_KEYS[name]
+    name = key.name
     names = (name, *(other for other, _ in key.synonyms))
     synonyms = [
         Synonym(other, layer[other].text, source)

@@ -34,39 +34,31 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             metrics.recording.level
         """,
     },
-    "only PLAINTEXT listeners are served": {
+    "TLS is OpenSSL's, a single node logs in nowhere, and Kerberos isn't served": {
         BOOLEAN: """
             sasl.oauthbearer.assertion.claim.jti.include ssl.allow.dn.changes ssl.allow.san.changes
         """,
         CLASS: """
-            principal.builder.class sasl.client.callback.handler.class sasl.login.callback.handler.class
-            sasl.login.class sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-            sasl.server.callback.handler.class ssl.engine.factory.class
+            sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
+            sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
         """,
         DOUBLE: """
             sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
             sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
         """,
         INT: """
-            connection.failed.authentication.delay.ms sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+            sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
             sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.nbf.seconds
-            sasl.oauthbearer.clock.skew.seconds sasl.server.max.receive.size
         """,
         LIST: """
-            sasl.enabled.mechanisms sasl.kerberos.principal.to.local.rules sasl.oauthbearer.expected.audience
-            ssl.cipher.suites ssl.enabled.protocols
+            sasl.kerberos.principal.to.local.rules
         """,
         LONG: """
-            connections.max.reauth.ms delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
-            delegation.token.max.lifetime.ms sasl.kerberos.min.time.before.relogin
-            sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-            sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-            sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+            sasl.kerberos.min.time.before.relogin sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
         """,
         PASSWORD: """
-            delegation.token.secret.key sasl.jaas.config sasl.oauthbearer.assertion.private.key.passphrase
-            sasl.oauthbearer.client.credentials.client.secret ssl.key.password ssl.keystore.certificate.chain
-            ssl.keystore.key ssl.keystore.password ssl.truststore.certificates ssl.truststore.password
+            sasl.oauthbearer.assertion.private.key.passphrase
+            sasl.oauthbearer.client.credentials.client.secret
         """,
         SHORT: """
             sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
@@ -77,13 +69,10 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.iss
             sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
             sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.template.file
-            sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.expected.issuer
-            sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
-            sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url security.inter.broker.protocol
-            security.providers ssl.client.auth ssl.endpoint.identification.algorithm ssl.keymanager.algorithm
-            ssl.keystore.location ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
-            ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location
-            ssl.truststore.type
+            sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.scope
+            sasl.oauthbearer.token.endpoint.url security.inter.broker.protocol security.providers
+            ssl.endpoint.identification.algorithm ssl.keymanager.algorithm ssl.protocol ssl.provider
+            ssl.secure.random.implementation ssl.trustmanager.algorithm
         """,
     },
     "the coordinator of share groups is in this process, and writes at once": {
@@ -110,10 +99,10 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             log.cleaner.io.buffer.load.factor log.cleaner.io.max.bytes.per.second
         """,
         INT: """
-            background.threads delete.records.purgatory.purge.interval.requests
+            delete.records.purgatory.purge.interval.requests
             fetch.purgatory.purge.interval.requests group.coordinator.append.linger.ms group.coordinator.threads
-            log.cleaner.io.buffer.size log.cleaner.threads log.flush.start.offset.checkpoint.interval.ms
-            num.io.threads num.network.threads num.recovery.threads.per.data.dir offsets.load.buffer.size
+            log.cleaner.io.buffer.size log.flush.start.offset.checkpoint.interval.ms
+            offsets.load.buffer.size
             producer.purgatory.purge.interval.requests queued.max.requests socket.listen.backlog.size
             socket.receive.buffer.bytes socket.send.buffer.bytes transaction.state.log.load.buffer.size
         """,
@@ -130,7 +119,7 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             broker.heartbeat.interval.ms broker.session.timeout.ms controller.quorum.append.linger.ms
             controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
             controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-            controller.quorum.retry.backoff.ms controller.quota.window.num controller.quota.window.size.seconds
+            controller.quorum.retry.backoff.ms
             controller.socket.timeout.ms initial.broker.registration.timeout.ms
             internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
             internal.metadata.max.fetch.size.in.bytes metadata.log.segment.bytes metadata.max.idle.interval.ms
@@ -148,9 +137,9 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             metadata.log.dir
         """,
     },
-    "there are no quotas": {
+    "quotas are those of clients": {
         INT: """
-            max.connection.creation.rate quota.window.num quota.window.size.seconds
+            max.connection.creation.rate
         """,
         STRING: """
             max.connections.per.ip.overrides
@@ -188,7 +177,7 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
         INT: """
             add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
             alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-            num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.timeout.ms
+            num.replica.alter.log.dirs.threads offsets.commit.timeout.ms
             replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
             replica.fetch.response.max.bytes replica.fetch.wait.max.ms replica.socket.receive.buffer.bytes
             replica.socket.timeout.ms replication.quota.window.num replication.quota.window.size.seconds
@@ -257,5 +246,5 @@ _REMOVED: Final = """
 REMOVED: Final = frozenset(_REMOVED.split())
 """Keys of older versions of Kafka, which the newest ignores as well."""
 
-IGNORED_PREFIXES: Final = ("listener.name.", "rlmm.config.", "rsm.config.", "metrics.jmx.", "zookeeper.ssl.")
-"""Prefixes of keys for plugins and single listeners."""
+IGNORED_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "metrics.jmx.", "zookeeper.ssl.")
+"""Prefixes of keys for plugins."""

@@ -47,6 +47,8 @@ _STORAGE: Final = (
     Key("log.cleaner.enable", BOOLEAN, True, "Whether compacted topics are compacted."),
     Key("log.cleaner.backoff.ms", LONG, 15_000,
         "Interval of checks for logs to compact, in ms.", 0, change=Change.CLUSTER),
+    Key("log.scrub.interval.ms", LONG, 86_400_000,
+        "Interval of comparing the checksums of all batches there are, in ms; the first time soon after a start.", 1),
 )
 # fmt: on
 

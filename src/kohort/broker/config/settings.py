@@ -10,6 +10,7 @@ from typing import Final
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.errors import ConfigError
 from kohort.broker.config.keys import Key, Value
+from kohort.broker.config.security_keys import listener_prefixes
 from kohort.broker.config.sources import ConfiguredValue, from_environment, from_file, from_overrides, from_program
 from kohort.broker.config.validation import check_at_start, group_bound_problems
 
@@ -17,6 +18,9 @@ Layer = Mapping[str, ConfiguredValue]
 """Values by key, set in the same way."""
 
 _EMPTY: Final[Layer] = {}
+
+_AS_NODE_ID: Final = "as the node's other id"
+"""The source of node.id or broker.id where it follows the other."""
 
 
 class Settings:
@@ -95,6 +99,15 @@ class Settings:
             self.notes,
         )
 
+    def for_listener(self, listener: str, mechanism: str = "") -> Settings:
+        """Returns what a listener goes by, or a mechanism of it: what is set for it comes before what is for all."""
+        static = dict(self.static)
+        for prefix in listener_prefixes(listener, mechanism):
+            for name, configured in self.static.items():
+                if name.startswith(prefix):
+                    static[name.removeprefix(prefix)] = configured._replace(where=f"{name}, {configured.where}")
+        return Settings(static, self.for_all, self.for_this)
+
     @classmethod
     def _checked(
         cls,
@@ -110,9 +123,7 @@ class Settings:
                 problems.append(f"{name} ({configured.where}): {problem}")
             if note:
                 notes.append(f"{name} ({configured.where}): {note}")
-        for one, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
-            if one in static and other not in static:
-                static = {**static, other: static[one]}
+        static = _with_node_id(static, problems)
         if problems:
             raise ConfigError("\n".join(problems))
         settings = cls(static, for_all, for_this, tuple(notes))
@@ -189,6 +200,20 @@ class Settings:
             if default is not None:
                 return _converted(default, factor)
         return None
+
+
+def _with_node_id(static: Layer, problems: list[str]) -> Layer:
+    """Values in which node.id and broker.id, its old name, are the same; adds a problem if they are set differently."""
+    given = {name: value for name, value in static.items() if value.where != _AS_NODE_ID}
+    node, broker = given.get("node.id"), given.get("broker.id")
+    if node is not None and broker is not None:
+        if node.text.strip() != broker.text.strip():
+            problems.append(f"broker.id ({broker.where}): it must be the same as node.id, which is {node.text}")
+        return given
+    if broker is not None:
+        return {**given, "node.id": broker._replace(where=_AS_NODE_ID)}
+    text = node.text if node is not None else str(BROKER_KEYS["node.id"].default)
+    return {**given, "broker.id": ConfiguredValue(text, _AS_NODE_ID)}
 
 
 def _converted(value: Value, factor: int) -> Value:

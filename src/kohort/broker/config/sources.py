@@ -11,6 +11,7 @@ from kohort.broker.config.errors import nearest
 from kohort.broker.config.ignored_keys import IGNORED_KEYS, REFUSED, REMOVED
 from kohort.broker.config.keys import show
 from kohort.broker.config.properties import decode, parse
+from kohort.broker.config.security_keys import listener_key_ends
 
 ENVIRONMENT_PREFIX: Final = "KOHORT_"
 
@@ -48,7 +49,7 @@ def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterato
         return
     known = {_variable(key): key for key in (*IGNORED_KEYS, *REMOVED, *REFUSED, *BROKER_KEYS)}
     for variable in variables:
-        key = known.get(variable)
+        key = known.get(variable) or _of_listener(variable)
         if key is None and variable.startswith(_KUBERNETES):
             continue
         if key is None:
@@ -56,6 +57,20 @@ def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterato
             problems.append(f"{variable} (environment): no such key{hint}")
         else:
             yield key, ConfiguredValue(environ[variable], variable)
+
+
+_LISTENER: Final = f"{ENVIRONMENT_PREFIX}LISTENER_NAME_"
+
+
+def _of_listener(variable: str) -> str | None:
+    """The key of KOHORT_LISTENER_NAME_<LISTENER>_[<MECHANISM>_]<KEY>; None if it is none."""
+    if not variable.startswith(_LISTENER):
+        return None
+    rest = variable.removeprefix(_LISTENER)
+    ends = {"_" + end.upper().replace(".", "_").replace("-", "_"): end for end in listener_key_ends()}
+    end = max((end for end in ends if rest.endswith(end)), key=len, default="")
+    name = rest.removesuffix(end).lower()
+    return f"listener.name.{name}.{ends[end]}" if end and name else None
 
 
 def _variable(key: str) -> str:

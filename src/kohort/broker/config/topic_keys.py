@@ -10,7 +10,7 @@ from kohort.broker.config.keys import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_LONG
 _DAY_MS: Final = 86_400_000
 _ONE_NODE: Final = "Kept, but without effect on a single node: "
 _NO_TIERS: Final = "Kept, but without effect, as there is no tiered storage: "
-_THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
+_THROTTLED: Final = re.compile(r"([0-9]+:[0-9]+)?")
 
 
 def gzip_level(value: Value) -> str | None:

@@ -8,7 +8,9 @@ from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.errors import nearest
 from kohort.broker.config.group_keys import GROUP_LIMITS
 from kohort.broker.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, IGNORED_REASONS, REFUSED, REMOVED
+from kohort.broker.config.inert_keys import INERT_REASONS
 from kohort.broker.config.keys import Key
+from kohort.broker.config.security_keys import SECURITY_KEYS, ListenerKey, listener_key
 from kohort.broker.config.topic_keys import BROKER_KEY_OF
 
 
@@ -16,7 +18,8 @@ def check_at_start(name: str, text: str) -> tuple[str | None, str | None]:
     """Returns the problem with a broker's value at start-up, and a note for the operator; None for neither."""
     key = BROKER_KEYS.get(name)
     if key is not None:
-        return problem_with(key, text), None
+        why = INERT_REASONS.get(name)
+        return problem_with(key, text), f"without effect, for {why}" if why else None
     if name in REFUSED:
         unset = text.strip().lower() in ("", "false")
         return (None if unset else f"it isn't supported: {REFUSED[name]}"), None
@@ -27,8 +30,20 @@ def check_at_start(name: str, text: str) -> tuple[str | None, str | None]:
     if name in REMOVED:
         return None, "without effect; Kafka doesn't know it any more either"
     if name.startswith(IGNORED_PREFIXES):
-        return None, "without effect; settings of single listeners and of plugins aren't used"
+        return None, "without effect; settings of plugins aren't used"
+    if own := listener_key(name):
+        return _check_of_listener(own, text)
     return f"there is no such key{nearest(name, (*BROKER_KEYS, *IGNORED_KEYS), BROKER_KEY_OF)}", None
+
+
+def _check_of_listener(own: ListenerKey, text: str) -> tuple[str | None, str | None]:
+    if own.listener != own.listener.lower():
+        return "the listener's name goes in lower case here", None
+    if own.key is not None:
+        return problem_with(own.key, text), None
+    if own.rest in IGNORED_KEYS or own.rest in BROKER_KEYS.keys() - SECURITY_KEYS.keys():
+        return None, f"without effect: {own.rest} is the same for all listeners here, or isn't used"
+    return f"{own.rest} is no key of a listener{nearest(own.rest, SECURITY_KEYS)}", None
 
 
 def group_bound_problems(value_of: Callable[[str], int]) -> list[str]:

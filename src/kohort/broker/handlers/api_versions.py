@@ -11,6 +11,8 @@ from kohort.broker.features import SUPPORTED
 from kohort.broker.handlers import Served, served_apis
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kohort.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from kohort.protocol.messages.push_telemetry import PushTelemetryRequest
 
 SERVED: Final = Served(ApiVersionsRequest, versions=(0, 5))
 
@@ -26,12 +28,18 @@ FROM_ZERO: Final = 4
 """First version whose clients can read a minimum level of 0 (KAFKA-17492)."""
 
 
+TELEMETRY: Final = frozenset({GetTelemetrySubscriptionsRequest.__message__.key, PushTelemetryRequest.__message__.key})
+"""APIs that are offered only where clients are to push metrics."""
+
+
 @cache
-def api_keys() -> list[ApiVersionsResponse.ApiKey]:
+def api_keys(*, telemetry: bool) -> list[ApiVersionsResponse.ApiKey]:
+    """The APIs that clients are told of, with or without those of client metrics."""
     return [
         ApiVersionsResponse.ApiKey(api_key=key, min_version=first, max_version=last)
         for key, served in served_apis()
         for first, last in [served.versions]
+        if telemetry or key not in TELEMETRY
     ]
 
 
@@ -47,10 +55,11 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
     context.session.software_name = request.client_software_name
     context.session.software_version = request.client_software_version
     return ApiVersionsResponse(
-        api_keys=api_keys(),
+        api_keys=api_keys(telemetry=context.broker.client_telemetry.offered),
         supported_features=[
-            ApiVersionsResponse.SupportedFeature(name=name, min_version=0, max_version=level)
-            for name, level in (SUPPORTED.items() if context.version >= FROM_ZERO else ())
+            ApiVersionsResponse.SupportedFeature(name=name, min_version=levels.lowest, max_version=levels.highest)
+            for name, levels in SUPPORTED.items()
+            if levels.lowest or context.version >= FROM_ZERO
         ],
         finalized_features_epoch=features.epoch,
         finalized_features=[

@@ -38,8 +38,8 @@ def handle(request: CreateAclsRequest, context: Context) -> Slices[CreateAclsRes
     acls = [outcome for outcome in outcomes if isinstance(outcome, Acl)]
     failed: KafkaError | None = None
     try:
-        rules.add(acls)
-        log.info("access rules added count=%d principal=%s", len(acls), context.session.principal)
+        if added := rules.add(acls):
+            log.info("access rules added count=%d principal=%s", added, context.session.principal)
     except KafkaError as error:
         failed = error
     return CreateAclsResponse(

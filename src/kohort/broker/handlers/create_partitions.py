@@ -17,6 +17,9 @@ from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, 
 
 SERVED: Final = Served(CreatePartitionsRequest, versions=(0, 3))
 
+QUOTA_EXCEEDED: Final = 3
+"""First version in which a quota refuses topics rather than delay the next request."""
+
 log = logging.getLogger("kohort.broker.admin")
 
 Result = CreatePartitionsResponse.Result
@@ -74,6 +77,7 @@ def _add_partitions(
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, f"One request may add {MAX_PARTITIONS_AT_ONCE} partitions at most."
         )
+    context.mutate(added, strict_since=QUOTA_EXCEEDED)
     if not validate_only:
         yield from context.broker.topics.add_partitions_in_slices(topic.name, wanted.count)
         log.info("partitions added topic=%s from=%d to=%d", topic.name, has, wanted.count)

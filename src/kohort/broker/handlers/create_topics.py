@@ -23,6 +23,9 @@ from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
 
 SERVED: Final = Served(CreateTopicsRequest, versions=(2, 7))
 
+QUOTA_EXCEEDED: Final = 6
+"""First version in which a quota refuses topics rather than delay the next request."""
+
 log = logging.getLogger("kohort.broker.admin")
 
 DEFAULT: Final = -1
@@ -76,6 +79,7 @@ def _create(wanted: Wanted, default_partitions: int, validate_only: bool, contex
         wanted, context.broker.node_id, context.broker.config.int("default.replication.factor")
     )
     partitions = _partitions(wanted, default_partitions)
+    context.mutate(partitions, strict_since=QUOTA_EXCEEDED)
     topic_id = NO_UUID
     if not validate_only:
         created = yield from topics.create_in_slices(wanted.name, partitions, configs)

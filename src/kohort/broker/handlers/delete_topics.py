@@ -18,6 +18,9 @@ from kohort.protocol.schema import NO_UUID
 
 SERVED: Final = Served(DeleteTopicsRequest, versions=(1, 6))
 
+QUOTA_EXCEEDED: Final = 5
+"""First version in which a quota refuses topics rather than delay the next request."""
+
 log = logging.getLogger("kohort.broker.admin")
 
 TOPIC_DELETION_DISABLED: Final = 3
@@ -98,6 +101,7 @@ def _delete(topic: Topic, deleted: set[UUID], context: Context) -> Slices[Outcom
         detail = f"Topic '{topic.name}' is the broker's own and can't be deleted."
         return _failed(topic.name, topic.id, ErrorCode.INVALID_TOPIC_EXCEPTION, detail)
     try:
+        context.mutate(len(topic.partitions), strict_since=QUOTA_EXCEEDED)
         yield from context.broker.topics.delete_in_slices(topic.name)
     except KafkaError as error:
         return _failed(topic.name, topic.id, error.code, error.detail)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.fetch_sessions import FetchPartition, FetchSession
+from kohort.broker.fetch_sessions import PARTITIONS_A_SLICE, FetchPartition, FetchSession
 from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.broker.topics import Partition
 from kohort.broker.turns import Slices
-from kohort.coordinator.purgatory import DelayedOperation
+from kohort.coordinator.purgatory import DelayedOperation, Purgatory
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -37,18 +38,19 @@ def handle(request: FetchRequest, context: Context) -> Slices[FetchResponse | Re
     """Reads, and waits if there is less than `min_bytes`."""
     broker = context.broker
     try:
-        session = broker.fetch_sessions.update(request, context.now, by_id=context.version >= BY_ID)
+        session = yield from broker.fetch_sessions.update(request, context.now, by_id=context.version >= BY_ID)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, context, session)
     yield from fetch.read()
-    if request.max_wait_ms <= 0 or fetch.failed or not session.partitions or fetch.size >= fetch.min_bytes:
+    waits = request.max_wait_ms > 0 and not fetch.failed and session.partitions and fetch.size < fetch.min_bytes
+    if not waits or context.session.gone:  # it may have gone between two slices
         return (yield from fetch.response())
     waiting = _DelayedFetch(context.now + request.max_wait_ms, fetch)
     context.session.on_close = waiting.force_complete
-    for oldest in broker.waiting_partitions.put(waiting, len(waiting.logs)):
+    for oldest in broker.waiting_partitions.put(waiting, len(fetch.found)):
         oldest.force_complete()  # its client asks again
-    broker.fetches.try_complete_else_watch(waiting, waiting.logs)
+    yield from waiting.wait(broker.fetches)
     return waiting.reply
 
 
@@ -68,7 +70,10 @@ class _Fetch:
         self.context = context
         self.session = session
         self._committed = request.isolation_level == READ_COMMITTED
+        quota = context.broker.throttling.fetch_bytes(context.session, context.client_id)
         self._max_bytes = min(request.max_bytes, context.broker.fetch_max_bytes)
+        if quota is not None:
+            self._max_bytes = min(self._max_bytes, quota)
         self.min_bytes = min(request.min_bytes, self._max_bytes)
         self.size = 0
         self.failed = False
@@ -152,8 +157,17 @@ class _Fetch:
             ]
 
     def response(self) -> Slices[FetchResponse]:
-        """The response with everything that was read, or with the changes in an incremental session."""
+        """The response with everything that was read, or with the changes in an incremental session.
+
+        It is empty for a client over its quota: the client asks again once it has waited.
+        """
         session = self.session
+        context = self.context
+        if context.broker.throttling.fetch(context.session, context.client_id, self.size):
+            if session.incremental:
+                return FetchResponse(session_id=session.id)
+            context.broker.fetch_sessions.forget(session)  # an answer without partitions begins none
+            return FetchResponse()
         topics: dict[object, _Topic] = {}
         for wanted, result in self._results:
             yield
@@ -224,40 +238,61 @@ class _DelayedFetch(DelayedOperation):
         self.reply: Reply[Slices[FetchResponse]] = Reply()
         self._fetch = fetch
         self._missing = fetch.min_bytes - fetch.size
-        self._watched = [
-            _WatchedPartition(partition, wanted.offset, max(end, wanted.offset), max(wanted.max_bytes, 1) - size)
-            for partition, wanted, end, size in fetch.found
-        ]
-        fetch.discard()
+        self._watched: dict[Hashable, _WatchedPartition] = {}  # by log
 
-    @property
-    def logs(self) -> list[Log]:
-        return [watched.partition.log for watched in self._watched]
+    def wait(self, fetches: Purgatory) -> Slices[None]:
+        """Waits in the purgatory; it may be complete when this returns."""
+        yield from fetches.watch_in_slices(self, self._watch())
+        # What has come since a partition was read, before it was watched.
+        for number, log in enumerate(list(self._watched)):
+            if self.completed:
+                return
+            self.check(log)
+            if number % PARTITIONS_A_SLICE == 0:
+                yield
+
+    def _watch(self) -> Iterator[Log]:
+        """Yields the logs that were read; from then on each is watched."""
+        found = self._fetch.found
+        self._fetch.discard()
+        for partition, wanted, end, size in found:
+            log = partition.log
+            room = max(wanted.max_bytes, 1) - size
+            self._watched[log] = _WatchedPartition(partition, wanted.offset, max(end, wanted.offset), room)
+            yield log
 
     def try_complete(self) -> bool:
         """Completes the fetch if there are enough bytes now, or an error."""
-        for watched in self._watched:
-            log = watched.partition.log
-            if watched.has_error():
-                return self.force_complete()
-            end = self._fetch.end_offset(log)
-            if end > watched.end and watched.room > 0:
-                size = HEADER_SIZE  # no batch has less
-                if self._missing > size:
-                    try:
-                        size = len(log.read(watched.end, watched.room, up_to=end))
-                    except KafkaError:
-                        return self.force_complete()  # which reads again, and reports the error
-                watched.end = end
-                watched.room -= size
-                self._missing -= size
+        return any(self.check(log) for log in self._watched)
+
+    def check(self, key: Hashable) -> bool:
+        """The same, where one log has changed alone."""
+        watched = self._watched[key]
+        if watched.has_error():
+            return self.force_complete()
+        log = watched.partition.log
+        end = self._fetch.end_offset(log)
+        if end > watched.end and watched.room > 0:
+            size = HEADER_SIZE  # no batch has less
+            if self._missing > size:
+                try:
+                    size = len(log.read(watched.end, watched.room, up_to=end))
+                except KafkaError:
+                    return self.force_complete()  # which reads again, and reports the error
+            watched.end = end
+            watched.room -= size
+            self._missing -= size
         return self._missing <= 0 and self.force_complete()
 
     def on_complete(self) -> None:
         context = self._fetch.context
         context.session.on_close = None
         context.broker.waiting_partitions.remove(self)
-        self.reply(self._fetch.read_again())
+        self.reply(self._response())
+
+    def _response(self) -> Slices[FetchResponse]:
+        yield from self._fetch.context.broker.fetches.release_in_slices(self)
+        return (yield from self._fetch.read_again())
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdRe
     broker = context.broker
     transactional_id = request.transactional_id
     if transactional_id is None:
-        if not context.cluster_allowed(Operation.IDEMPOTENT_WRITE, audited=False) and not context.may_write_somewhere():
+        if not context.may_write_somewhere() and not context.cluster_allowed(Operation.IDEMPOTENT_WRITE):
             return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         if (request.producer_id < 0) is not (request.producer_epoch < 0):
             return _refused(ErrorCode.INVALID_REQUEST)

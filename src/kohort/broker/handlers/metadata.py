@@ -100,9 +100,12 @@ def _requested_topic(
         if not context.may_create_topic(name):
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested)
         try:
+            check_topic_name(name)
+            context.mutate(broker.config.int("num.partitions"), strict_since=0)
             topic = broker.auto_topic_creation.create(name)
         except KafkaError as error:
-            return _failed(error.code, requested)
+            over_quota = error.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if over_quota else error.code, requested)
     return (yield from _described(topic, request, context))
 
 

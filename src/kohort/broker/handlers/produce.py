@@ -14,10 +14,10 @@ from kohort.broker.turns import Slices
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
 from kohort.log.record_checks import InvalidRecordsError
 from kohort.log.types import AppendInfo, Origin
-from kohort.log.validation import CheckedBatch, check_in_slices
-from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
+from kohort.log.validation import CheckedBatch, check_in_slices, sent_header
+from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
-from kohort.protocol.records.batch import Compression, read_header
+from kohort.protocol.records.batch import Compression
 from kohort.protocol.schema import Records
 
 SERVED: Final = Served(ProduceRequest, versions=(3, 13), takes_records=True)
@@ -107,9 +107,9 @@ class _Production:
             self._fail(response, KafkaError(ErrorCode.INVALID_RECORD, "There are no records."))
             return
         try:
-            header = read_header(records)
-        except CorruptRecordError as error:
-            self._fail(response, KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)))
+            header = sent_header(records)
+        except KafkaError as error:
+            self._fail(response, error)
             return
         if header.compression == Compression.ZSTD and self.context.version < ZSTD:
             self._fail(response, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd came with Produce v7."))

@@ -127,7 +127,10 @@ class _Fetch:
             topic = broker.topics.by_id(topic_id)
             assert topic is not None
             hosted.append(broker.shares.load(self.group_id, topic.partitions[index]))
+        quota = broker.throttling.fetch_bytes(self.context.session, self.context.client_id)
         max_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+        if quota is not None:
+            max_bytes = min(max_bytes, quota)
         fetch = ShareFetch(
             self.context.now + max(request.max_wait_ms, 0),
             self.member_id,

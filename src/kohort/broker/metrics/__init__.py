@@ -1,7 +1,7 @@
 """The broker's metrics, served to Prometheus."""
 
 from kohort.broker.metrics.counters import Metrics
-from kohort.broker.metrics.endpoint import MetricsEndpoint
+from kohort.broker.metrics.endpoint import MetricsEndpoint, MetricsPort
 from kohort.broker.metrics.sources import MetricSources
 
-__all__ = ["MetricSources", "Metrics", "MetricsEndpoint"]
+__all__ = ["MetricSources", "Metrics", "MetricsEndpoint", "MetricsPort"]

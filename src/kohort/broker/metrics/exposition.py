@@ -61,6 +61,8 @@ class BrokerCollector(Collector):
                 GaugeMetricFamily("kohort_fetch_sessions", "Fetch sessions kept.", sources.fetch_sessions()),
                 GaugeMetricFamily("kohort_timers", "Timers that run.", sources.timers()),
             ],
+            _audit(sources),
+            _throttled(sources),
             _groups(sources),
             _streams(sources),
             _share_groups(sources),
@@ -92,6 +94,34 @@ def _failures(kind: str, documentation: str, counts: Counter[ErrorCode]) -> Metr
     for code, count in counts.items():
         family.add_metric([code.name], count)
     return family
+
+
+def _audit(sources: MetricSources) -> Iterator[Metric]:
+    audit = sources.audit
+    for name, documentation, label, counts in (
+        ("authentications", "Times that clients have authenticated.", "mechanism", audit.authentications),
+        ("authentication_failures", "Times that they have failed to.", "mechanism", audit.failed_authentications),
+        ("denials", "Operations that clients have asked for and weren't allowed.", "api", audit.denials),
+    ):
+        family = CounterMetricFamily(f"kohort_{name}", documentation, labels=[label])
+        for value, count in counts.items():
+            family.add_metric([value], count)
+        yield family
+    yield CounterMetricFamily("kohort_tls_handshake_failures", "TLS handshakes that failed.", audit.failed_handshakes)
+    yield CounterMetricFamily("kohort_connections_refused", "Connections that were closed at once.", audit.refused)
+
+
+def _throttled(sources: MetricSources) -> Iterator[Metric]:
+    times = CounterMetricFamily(
+        "kohort_throttled", "Requests and connections that had to wait for a quota.", labels=["quota"]
+    )
+    for quota, count in sources.throttling.throttled.items():
+        times.add_metric([quota], count)
+    yield times
+    seconds = CounterMetricFamily("kohort_throttled_seconds", "How long they had to wait, in all.", labels=["quota"])
+    for quota, milliseconds in sources.throttling.throttled_ms.items():
+        seconds.add_metric([quota], milliseconds / 1000)
+    yield seconds
 
 
 def _groups(sources: MetricSources) -> Iterator[Metric]:

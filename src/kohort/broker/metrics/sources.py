@@ -24,6 +24,30 @@ class Placements(Protocol):
     def pending(self) -> int: ...
 
 
+class Throttled(Protocol):
+    """Requests and connections that had to wait, and how many ms in all, by quota; see `Throttling`."""
+
+    @property
+    def throttled(self) -> Mapping[str, int]: ...
+    @property
+    def throttled_ms(self) -> Mapping[str, int]: ...
+
+
+class Audited(Protocol):
+    """Who didn't get in, and what was denied; see `Audit`."""
+
+    @property
+    def authentications(self) -> Mapping[str, int]: ...
+    @property
+    def failed_authentications(self) -> Mapping[str, int]: ...
+    @property
+    def failed_handshakes(self) -> int: ...
+    @property
+    def refused(self) -> int: ...
+    @property
+    def denials(self) -> Mapping[str, int]: ...
+
+
 class ShareInFlight(NamedTuple):
     """A share partition that is in use: how many records it has in flight, and in how many batches."""
 
@@ -63,6 +87,8 @@ class MetricSources:
     share_state_shards: Callable[[], Iterable[Sized]]
     coordinators_loading: Sequence[Callable[[], bool]]
     placements: Placements
+    throttling: Throttled
+    audit: Audited
     shares: Shares
     delayed_fetches: Callable[[], int]
     fetch_sessions: Callable[[], int]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
 from kohort.broker.reply import Reply, when_replied
 from kohort.broker.share.group_configs import ShareGroupSettings
-from kohort.broker.share.offset_reset import start_offset
+from kohort.broker.share.offset_reset import StartOffsets
 from kohort.broker.share.reading import FetchedBatches, end_offset
 from kohort.broker.topics import Partition
 from kohort.coordinator import share_state
@@ -97,6 +98,7 @@ class HostedSharePartition:
     Args:
         settings: returns the group's settings as they are now.
         clock: ms since 1970.
+        start_offsets: finds where the group begins, if its state doesn't say it.
         write_dead_letters: writes dead letters, and calls `dead_lettered` when they are safe.
         changed: called with it when it is loaded, when records may be available, and when it is out of use.
 
@@ -112,6 +114,7 @@ class HostedSharePartition:
         *,
         settings: Callable[[], ShareGroupSettings],
         persister: Persister,
+        start_offsets: StartOffsets,
         write_dead_letters: Callable[[HostedSharePartition, Sequence[DeadLetter]], None],
         wheel: TimingWheel,
         clock: Callable[[], int],
@@ -124,6 +127,7 @@ class HostedSharePartition:
         self.error = ErrorCode.NONE
         self._settings = settings
         self._persister = persister
+        self._start_offsets = start_offsets
         self._write_dead_letters = write_dead_letters
         self._wheel = wheel
         self._clock = clock
@@ -165,19 +169,48 @@ class HostedSharePartition:
         try:
             if read.error_code:
                 raise KafkaError(_CLIENT_ERRORS.get(read.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), read.message)
-            self.machine = self._restored(read)
+            if read.start_offset >= 0:
+                self._restore(read)
+            else:
+                self._start_offsets.find(
+                    self.partition.log, self.settings.auto_offset_reset, self._now(), partial(self._begin, read)
+                )
         except (KafkaError, ValueError) as error:
-            log.warning("share partition %s can't be loaded: %s", self, error)
-            code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-            self._end(Status.FAILED, code)
+            self._fail(error)
+
+    def _begin(self, read: share_state.ReadOutcome, begin: int | KafkaError) -> None:
+        """Goes on with where the group begins, as its state doesn't say it."""
+        if self.status is not Status.LOADING:
             return
+        try:
+            if isinstance(begin, KafkaError):
+                raise begin
+            self._restore(read, begin)
+        except (KafkaError, ValueError) as error:
+            self._fail(error)
+
+    def _fail(self, error: KafkaError | ValueError) -> None:
+        log.warning("share partition %s can't be loaded: %s", self, error)
+        code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        self._end(Status.FAILED, code)
+
+    def _restore(self, read: share_state.ReadOutcome, begin: int = -1) -> None:
+        """Makes it active with the state that was read.
+
+        Args:
+            begin: where the group begins; -1 if the state says it.
+
+        Raises:
+            ValueError: states contradict each other.
+        """
+        self.machine = self._restored(read, begin)
         self.status = Status.ACTIVE
         if letters := self.machine.dead_letters():
             self._send(letters)
         self._arm()
         self._changed(self)
 
-    def _restored(self, read: share_state.ReadOutcome) -> SharePartition:
+    def _restored(self, read: share_state.ReadOutcome, begin: int) -> SharePartition:
         persisted = PersistedState(
             read.state_epoch,
             read.start_offset,
@@ -189,8 +222,6 @@ class HostedSharePartition:
                 for batch in read.batches
             ),
         )
-        unknown = persisted.start_offset < 0
-        begin = start_offset(self.partition.log, self.settings.auto_offset_reset, self._now()) if unknown else -1
         return SharePartition(self.settings.partition, persisted, begin)
 
     # Members' records

@@ -16,6 +16,7 @@ from kohort.broker.share.counters import ShareCounters
 from kohort.broker.share.dead_letters import DeadLetterQueue
 from kohort.broker.share.group_configs import ShareGroupConfigs
 from kohort.broker.share.hosted_partition import HostedSharePartition, Persister, Status
+from kohort.broker.share.offset_reset import StartOffsets
 from kohort.broker.share.sessions import PartitionKey, ShareSession, ShareSessions
 from kohort.broker.topics import ConfigResource, Partition, Topic
 from kohort.coordinator.purgatory import Purgatory
@@ -39,6 +40,7 @@ class SharePartitions:
     def __init__(
         self,
         persister: Persister,
+        start_offsets: StartOffsets,
         sessions: ShareSessions,
         configs: ShareGroupConfigs,
         dead_letters: DeadLetterQueue,
@@ -51,6 +53,7 @@ class SharePartitions:
         self.fetches = Purgatory("share fetch", wheel)
         self.counters = ShareCounters()
         self._persister = persister
+        self._start_offsets = start_offsets
         self._wheel = wheel
         self._clock = clock
         self._groups: dict[str, dict[PartitionKey, HostedSharePartition]] = {}
@@ -78,6 +81,7 @@ class SharePartitions:
                 partition,
                 settings=lambda: self.configs.of(group_id),
                 persister=self._persister,
+                start_offsets=self._start_offsets,
                 write_dead_letters=self.dead_letters.write,
                 wheel=self._wheel,
                 clock=self._clock,

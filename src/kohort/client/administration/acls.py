@@ -2,67 +2,27 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from kohort.client.administration.node_lookup import any_node, controller
 from kohort.client.administration.request_router import Failure, Node, RequestRouter
 from kohort.client.errors import kafka_error, raise_for
+from kohort.protocol.access_types import Operation, PatternType, Permission, ResourceType
 from kohort.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kohort.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from kohort.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 __all__ = ["Acl", "AclFilter", "AclOperation", "AclPattern", "AclPermission", "AclResource", "Acls"]
 
+F = TypeVar("F", DescribeAclsRequest, DeleteAclsRequest.Filter)
 
-class AclResource(enum.IntEnum):
-    """Types of resources. ANY is for filters."""
+_Deleted: TypeAlias = DeleteAclsResponse.FilterResult.MatchingAcl
 
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class AclPattern(enum.IntEnum):
-    """How a name stands for resources. ANY and MATCH are for filters: MATCH finds all rules that cover the name."""
-
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class AclOperation(enum.IntEnum):
-    """What can be done to resources. ANY is for filters."""
-
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class AclPermission(enum.IntEnum):
-    """What a rule does. ANY is for filters."""
-
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
+AclResource: TypeAlias = ResourceType
+AclPattern: TypeAlias = PatternType
+AclOperation: TypeAlias = Operation
+AclPermission: TypeAlias = Permission
 
 
 class Acl(NamedTuple):
@@ -111,7 +71,7 @@ class Acls:
         """Returns the rules that match, sorted."""
 
         async def ask(node: Node, keys: Sequence[AclFilter]) -> Mapping[AclFilter, list[Acl]]:
-            answer = await node.ask(_describe(wanted), DescribeAclsResponse)
+            answer = await node.ask(_asked(DescribeAclsRequest, wanted), DescribeAclsResponse)
             raise_for(answer.error_code, answer.error_message)
             return {wanted: sorted(_described(answer))}
 
@@ -141,7 +101,7 @@ class Acls:
         """Removes the rules that match any of the filters, and returns them, sorted."""
 
         async def ask(node: Node, keys: Sequence[AclFilter]) -> Mapping[AclFilter, list[Acl] | Failure]:
-            request = DeleteAclsRequest(filters=[_deletion(each) for each in keys])
+            request = DeleteAclsRequest(filters=[_asked(DeleteAclsRequest.Filter, each) for each in keys])
             answer = await node.ask(request, DeleteAclsResponse)
             return {
                 each: kafka_error(result.error_code, result.error_message)
@@ -155,20 +115,9 @@ class Acls:
         return sorted({acl for acls in found.checked().values() for acl in acls})
 
 
-def _describe(wanted: AclFilter) -> DescribeAclsRequest:
-    return DescribeAclsRequest(
-        resource_type_filter=wanted.resource,
-        resource_name_filter=wanted.name,
-        pattern_type_filter=wanted.pattern,
-        principal_filter=wanted.principal,
-        host_filter=wanted.host,
-        operation=wanted.operation,
-        permission_type=wanted.permission,
-    )
-
-
-def _deletion(wanted: AclFilter) -> DeleteAclsRequest.Filter:
-    return DeleteAclsRequest.Filter(
+def _asked(message: Callable[..., F], wanted: AclFilter) -> F:
+    """A message that has a filter's fields: there are two."""
+    return message(
         resource_type_filter=wanted.resource,
         resource_name_filter=wanted.name,
         pattern_type_filter=wanted.pattern,
@@ -194,26 +143,22 @@ def _creation(acl: Acl) -> CreateAclsRequest.Creation:
 def _described(answer: DescribeAclsResponse) -> Iterable[Acl]:
     for resource in answer.resources:
         for acl in resource.acls:
-            yield Acl(
-                AclResource(resource.resource_type),
-                resource.resource_name,
-                acl.principal,
-                AclOperation(acl.operation),
-                AclPermission(acl.permission_type),
-                AclPattern(resource.pattern_type),
-                acl.host,
-            )
+            yield _found(resource, acl)
 
 
 def _deleted(result: DeleteAclsResponse.FilterResult) -> Iterable[Acl]:
     for acl in result.matching_acls:
         raise_for(acl.error_code, acl.error_message)
-        yield Acl(
-            AclResource(acl.resource_type),
-            acl.resource_name,
-            acl.principal,
-            AclOperation(acl.operation),
-            AclPermission(acl.permission_type),
-            AclPattern(acl.pattern_type),
-            acl.host,
-        )
+        yield _found(acl, acl)
+
+
+def _found(about: DescribeAclsResponse.Resource | _Deleted, acl: DescribeAclsResponse.Resource.Acl | _Deleted) -> Acl:
+    return Acl(
+        AclResource(about.resource_type),
+        about.resource_name,
+        acl.principal,
+        AclOperation(acl.operation),
+        AclPermission(acl.permission_type),
+        AclPattern(about.pattern_type),
+        acl.host,
+    )

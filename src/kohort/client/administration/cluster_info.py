@@ -187,7 +187,7 @@ class ClusterInfo:
         """Returns the metadata quorum.
 
         Raises:
-            UnsupportedError: the cluster has none, as Kohort.
+            UnsupportedError: the cluster has none, or is too old to tell of it.
         """
         kind = DescribeQuorumRequest.Topic
         request = DescribeQuorumRequest(

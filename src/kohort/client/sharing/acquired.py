@@ -51,6 +51,11 @@ class AcquiredPiece:
         """How many offsets are ours."""
         return sum(each.offsets for each in self.ranges)
 
+    @property
+    def first_delivery(self) -> bool:
+        """Whether none of ours was delivered before."""
+        return all(each.delivery_count == 1 for each in self.ranges)
+
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
@@ -178,6 +183,11 @@ class DecodedRecords:
     def left(self) -> int:
         """Records that weren't given yet."""
         return sum(end - start for start, end, _ in self._segments[self._at_segment :])
+
+    @property
+    def first_delivery(self) -> bool:
+        """Whether none of them was delivered before."""
+        return all(count == 1 for _, _, count in self._segments) and (self.rest is None or self.rest.first_delivery)
 
     def next_offset(self) -> int | None:
         """Returns the offset of the first record that wasn't given yet."""

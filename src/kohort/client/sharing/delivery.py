@@ -155,21 +155,28 @@ class Delivery:
         lost = partition.book.acknowledge_rest(*span, kind, self._now())
         self._partitions.refuse(partition.at, lost, kind, _NOT_LOCKED)
 
-    def retract(self, partition: SharedPartition) -> list[OffsetSpan]:
-        """Takes back what was decoded but not given; returns its offsets."""
+    def retract(self, partition: SharedPartition, *, first_deliveries: bool = False) -> list[OffsetSpan]:
+        """Takes back what was decoded but not given; returns its offsets.
+
+        Args:
+            first_deliveries: not what was delivered before (`SharedPartitions.release_buffered` says why).
+        """
         spans = []
         current = self._current
         if current is not None and current.partition is partition and (left := current.left):
-            self.sync()
             rest = current.records[len(current.records) - left :]
-            spans.append(OffsetSpan(rest[0].offset, rest[-1].offset))
-            del current.records[len(current.records) - left :]
+            if not first_deliveries or rest[0].delivery_count == 1:  # the same for all records of a slice
+                self.sync()
+                spans.append(OffsetSpan(rest[0].offset, rest[-1].offset))
+                del current.records[len(current.records) - left :]
         if self._decoded is not None and self._decoded[0] is partition:
-            decoded, self._decoded = self._decoded[1], None
-            if (offset := decoded.next_offset()) is not None:
-                spans.append(OffsetSpan(offset, decoded.ranges[-1].last))
-            if decoded.rest is not None:
-                spans.extend(OffsetSpan(first, last) for first, last, _ in decoded.rest.ranges)
+            decoded = self._decoded[1]
+            if not first_deliveries or decoded.first_delivery:
+                self._decoded = None
+                if (offset := decoded.next_offset()) is not None:
+                    spans.append(OffsetSpan(offset, decoded.ranges[-1].last))
+                if decoded.rest is not None:
+                    spans.extend(OffsetSpan(first, last) for first, last, _ in decoded.rest.ranges)
         return spans
 
     # For the user.

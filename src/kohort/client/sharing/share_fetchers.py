@@ -129,7 +129,7 @@ class ShareFetchers:
             else:
                 names[topic_id, number] = TopicPartition(name, number)
         for gone in self._partitions.assign(names, now):
-            for span in self._delivery.retract(gone):
+            for span in self._delivery.retract(gone, first_deliveries=True):
                 gone.book.acknowledge_rest(*span, AcknowledgeType.RELEASE, now)
         for partition in tuple(self._partitions.by_key.values()):
             leader = info.leader(partition.at)

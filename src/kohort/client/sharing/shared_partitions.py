@@ -117,7 +117,7 @@ class SharedPartitions:
         gone = [each for key, each in self.by_key.items() if each.assigned and key not in names]
         for each in gone:
             each.assigned = False
-            self.drop_buffered(each, now)
+            self.release_buffered(each, now)
         self.tidy(now)
         return gone
 
@@ -151,26 +151,33 @@ class SharedPartitions:
         self.buffer.appendleft(buffered)
         self.undelivered[buffered.partition.node_id] += buffered.acquired.offsets
 
-    def drop_buffered(self, partition: SharedPartition, now: float, *, release: bool = True) -> None:
-        """Releases what the user hasn't got, so that others may have it at once; or only forgets it."""
-        kept: deque[Buffered] = deque()
-        for buffered in self.buffer:
-            if buffered.partition is not partition:
-                kept.append(buffered)
+    def release_buffered(self, partition: SharedPartition, now: float) -> None:
+        """Releases what the user hasn't got, so that others may have it at once.
+
+        Only records in their first delivery: a group allows two at least, so none of them is used up unseen. Others
+        are still given to the user.
+        """
+        for buffered in self._take_buffered(partition):
+            if not buffered.acquired.first_delivery:
+                self.add(partition, (buffered.acquired,))
                 continue
-            self.undelivered[partition.node_id] -= buffered.acquired.offsets
             for first, last, _ in buffered.acquired.ranges:
-                if release:
-                    partition.book.acknowledge_rest(first, last, AcknowledgeType.RELEASE, now)
-                else:
-                    partition.book.drop(first, last)
-        self.buffer = kept
+                partition.book.acknowledge_rest(first, last, AcknowledgeType.RELEASE, now)
+
+    def _take_buffered(self, partition: SharedPartition) -> list[Buffered]:
+        """Takes a partition's pieces out of the buffer."""
+        taken = [each for each in self.buffer if each.partition is partition]
+        self.buffer = deque(each for each in self.buffer if each.partition is not partition)
+        self.undelivered[partition.node_id] -= sum(each.acquired.offsets for each in taken)
+        return taken
 
     # Settling.
 
     def lose(self, partition: SharedPartition, error: Exception, now: float) -> None:
         """The broker holds nothing for us any more."""
-        self.drop_buffered(partition, now, release=False)
+        for buffered in self._take_buffered(partition):
+            for first, last, _ in buffered.acquired.ranges:
+                partition.book.drop(first, last)
         self.settle(partition, partition.book.lose(), error)
 
     def settle(

@@ -1,4 +1,4 @@
-"""Records of `__cluster_metadata`: topics, partitions, configurations, features, producer ids, quotas and ACLs.
+"""Records of `__cluster_metadata`: topics, partitions, configurations, features, producer ids, quotas, ACLs, users.
 
 Their values are framed in another way than those of coordinators: a frame version (1), the record's type and its
 version, each an unsigned varint, and then the fields. There are no keys. Source: KIP-631.
@@ -12,12 +12,13 @@ from uuid import UUID
 from kohort.protocol.errors import ProtocolError
 from kohort.protocol.message import Data
 from kohort.protocol.primitives import read_uvarint, uvarint
-from kohort.protocol.schema import Struct, array, boolean, float64, int8, int16, int32, int64, string, uuid_
+from kohort.protocol.schema import Struct, array, boolean, bytes_, float64, int8, int16, int32, int64, string, uuid_
 
 __all__ = [
-    "METADATA_TOPIC", "AccessControlEntryRecord", "ClientQuotaRecord", "ConfigRecord", "FeatureLevelRecord",
-    "MetadataRecord", "PartitionRecord", "ProducerIdsRecord", "RemoveAccessControlEntryRecord", "RemoveTopicRecord",
-    "TopicRecord", "decode_metadata", "encode_metadata",
+    "METADATA_TOPIC", "AccessControlEntryRecord", "ClientQuotaRecord", "ConfigRecord", "DelegationTokenRecord",
+    "FeatureLevelRecord", "MetadataRecord", "PartitionRecord", "ProducerIdsRecord", "RemoveAccessControlEntryRecord",
+    "RemoveDelegationTokenRecord", "RemoveTopicRecord", "RemoveUserScramCredentialRecord", "TopicRecord",
+    "UserScramCredentialRecord", "decode_metadata", "encode_metadata",
 ]  # fmt: skip
 
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -72,6 +73,29 @@ class RemoveTopicRecord(Data, key=9, versions="0", flexible=0):
     topic_id: UUID = uuid_("Id of the topic.")
 
 
+class DelegationTokenRecord(Data, key=10, versions="0", flexible=0):
+    """A delegation token was made or renewed; its secret isn't here."""
+
+    owner: str = string("Whom it stands for, as User:alice.")
+    requester: str = string("Who asked for it.")
+    renewers: tuple[str, ...] = array(string, "Who may renew it beside its owner.")
+    issue_timestamp: int = int64("When it was made, in ms since the epoch.")
+    max_timestamp: int = int64("Until when it can be renewed, in ms since the epoch.")
+    expiration_timestamp: int = int64("When it expires unless it is renewed, in ms since the epoch.")
+    token_id: str = string("Its id.")
+
+
+class UserScramCredentialRecord(Data, key=11, versions="0", flexible=0):
+    """A user got a SCRAM credential, or another one."""
+
+    name: str = string("The user.")
+    mechanism: int = int8("1 = SCRAM-SHA-256, 2 = SCRAM-SHA-512.")
+    salt: bytes = bytes_("Random bytes mixed into the password.")
+    stored_key: bytes = bytes_("What a client's proof is checked by.")
+    server_key: bytes = bytes_("What the server proves itself by.")
+    iterations: int = int32("How often the hash was applied to salt the password.")
+
+
 class FeatureLevelRecord(Data, key=12, versions="0", flexible=0):
     """The level of a feature that is in force from here on."""
 
@@ -121,16 +145,33 @@ class RemoveAccessControlEntryRecord(Data, key=19, versions="0", flexible=0):
     id: UUID = uuid_("Id of the rule.")
 
 
+class RemoveUserScramCredentialRecord(Data, key=22, versions="0", flexible=0):
+    """A user lost a SCRAM credential."""
+
+    name: str = string("The user.")
+    mechanism: int = int8("1 = SCRAM-SHA-256, 2 = SCRAM-SHA-512.")
+
+
+class RemoveDelegationTokenRecord(Data, key=26, versions="0", flexible=0):
+    """A delegation token is gone."""
+
+    token_id: str = string("Its id.")
+
+
 MetadataRecord = (
     TopicRecord
     | PartitionRecord
     | ConfigRecord
     | RemoveTopicRecord
+    | DelegationTokenRecord
+    | UserScramCredentialRecord
     | FeatureLevelRecord
     | ClientQuotaRecord
     | ProducerIdsRecord
     | AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
+    | RemoveUserScramCredentialRecord
+    | RemoveDelegationTokenRecord
 )
 
 _TYPES: Final[dict[int, type[MetadataRecord]]] = {cls.__message__.key: cls for cls in get_args(MetadataRecord)}

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import msgspec
@@ -28,6 +28,7 @@ from kohort.spark.executor_rpc.messages import (
     Request,
     Response,
 )
+from kohort.spark.executor_rpc.tls import connected, executor_context
 
 _CONNECT_S: Final = 10.0
 _RESPONSE_S: Final = 120.0
@@ -47,23 +48,27 @@ class SplitInput:
     ranges: tuple[OffsetRange, ...]
     stream_times: Mapping[int, int]
     partitions: int = 0
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class RpcAddress:
-    """Where the driver is, and its token. Small and picklable: Spark sends it to executors with its functions.
+    """Where the driver is, its token, and what TLS needs (`DriverTls.handover`; b"" without TLS).
+
+    Small and picklable: Spark sends it to executors with its functions.
 
     All methods raise `RpcError` if the driver can't be reached or can't answer.
     """
 
     address: tuple[str, int]
-    token: bytes
+    token: bytes = field(repr=False)
+    handover: bytes = field(default=b"", repr=False)
 
     def request_input(self, subtopology: str, split: int, splits: int, *, whole_partitions: bool = False) -> SplitInput:
         """What split `split` of `splits` reads of the epoch that runs; as in `InputRequest`."""
         response, _ = self._request(InputRequest(subtopology, split, splits, whole_partitions), InputResponse)
         ranges = tuple(OffsetRange(*each) for each in response.ranges)
-        return SplitInput(response.run, ranges, response.stream_times, response.partitions)
+        return SplitInput(response.run, ranges, response.stream_times, response.partitions, response.secrets)
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
         """The values of keys, in their order, null where the store has none. No partitions: of a global store."""
@@ -138,10 +143,17 @@ def connect(driver: RpcAddress) -> socket.socket:
         ) from error
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if driver.handover:
+            connection = connected(executor_context(driver.handover), connection)
         connection.sendall(MAGIC + driver.token)
         if receive_exactly(connection, len(MAGIC)) != MAGIC:
             raise RpcError(f"what answers at {host}:{port} isn't a driver of Kohort")
         connection.settimeout(_RESPONSE_S)
+    except OSError as error:
+        connection.close()
+        raise RpcError(
+            f"what answers at {host}:{port} isn't the driver of this run, or takes this process for a stranger: {error}"
+        ) from error
     except BaseException:
         connection.close()
         raise

@@ -39,12 +39,14 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
         ranges: topic, partition, start and end.
         stream_times: of all partitions, in ms.
         partitions: as in `kohort.spark.epoch.EpochInput`.
+        secrets: passwords that the executor needs to read, by their names in `ClientConfig`.
     """
 
     run: int
     ranges: list[tuple[str, int, int, int]]
     stream_times: dict[int, int]
     partitions: int = 0
+    secrets: dict[str, str] = {}
 
 
 class LookupRequest(msgspec.Struct, tag="lookup", frozen=True):

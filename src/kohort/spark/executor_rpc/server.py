@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import hmac
 import logging
-import secrets
 import socket
+import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from secrets import token_bytes
 from typing import Final
 
 import msgspec
@@ -40,6 +41,8 @@ from kohort.spark.executor_rpc.messages import (
     Response,
 )
 from kohort.spark.executor_rpc.splits import ranges_of_split
+from kohort.spark.executor_rpc.strangers import Strangers
+from kohort.spark.executor_rpc.tls import DriverTls
 
 Lookup = Callable[[str, int | None, pa.BinaryArray], pa.BinaryArray]
 """Returns the values of keys: (store, partition or None for a global store, keys) -> values, null where
@@ -70,28 +73,45 @@ class RpcServer:
     """Tells executors what to read and what stores have, and collects their reports.
 
     Each connection has a thread. A client has a few seconds to send the token, and may send nothing else before;
-    anything else closes its connection and affects no other.
+    anything else closes its connection, affects no other, and is logged.
 
     Args:
         host: the address to listen on, which executors must reach: the Spark driver's on a cluster.
         advertised: the host that executors connect to, where it differs.
+        tls: certificates of the run, for connections that leave this machine; None for none.
+        secrets: passwords that executors need to read, by their names in `ClientConfig`.
+
+    Attributes:
+        address: where executors connect to.
+        token, handover: what they need for that; see `kohort.spark.executor_rpc.client.RpcAddress`.
 
     Raises:
         OSError: the address can't be listened on.
     """
 
-    def __init__(self, lookup: Lookup, host: str = "127.0.0.1", *, advertised: str | None = None) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        host: str = "127.0.0.1",
+        *,
+        advertised: str | None = None,
+        tls: DriverTls | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
         self._lookup = lookup
-        self.token = secrets.token_bytes(TOKEN_BYTES)
+        self._tls = None if tls is None else tls.context
+        self._secrets = dict(secrets or {})
+        self._strangers = Strangers()
+        self.handover = b"" if tls is None else tls.handover
+        self.token = token_bytes(TOKEN_BYTES)
         self._lock = threading.Lock()
         self._runs = 0
         self._epochs: dict[str, _Epoch] = {}
         self._connections: set[socket.socket] = set()
-        self._unauthenticated = 0
+        self._unauthenticated: dict[socket.socket, None] = {}
         self._closed = False
         self._listener = socket.create_server((host, 0), backlog=128)
         self.address: tuple[str, int] = (advertised or host, self._listener.getsockname()[1])
-        """Where executors connect to."""
         self._thread = threading.Thread(target=self._accept, name="kohort-rpc", daemon=True)
         self._thread.start()
 
@@ -141,28 +161,36 @@ class RpcServer:
                 _log.warning("the RPC server could not accept a connection: %s", error)
                 threading.Event().wait(0.1)  # out of file descriptors, for instance: others may be closed
                 continue
+            if self._tls is not None:
+                try:
+                    connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+                except OSError as error:  # the client has gone already
+                    self._strangers.tell(peer, error)
+                    continue
             with self._lock:
-                refused = self._closed or self._unauthenticated >= _MAX_UNAUTHENTICATED
-                if not refused:
-                    self._unauthenticated += 1
-                    self._connections.add(connection)
-            if refused:
-                connection.close()
-                continue
+                if self._closed:
+                    connection.close()
+                    continue
+                if len(self._unauthenticated) >= _MAX_UNAUTHENTICATED:  # executors are quick: the oldest isn't one
+                    oldest = next(iter(self._unauthenticated))
+                    del self._unauthenticated[oldest]
+                    _shut_down(oldest)
+                self._unauthenticated[connection] = None
+                self._connections.add(connection)
             try:
                 threading.Thread(
                     target=self._serve, args=(connection, peer), name="kohort-rpc-connection", daemon=True
                 ).start()
             except RuntimeError:  # no thread can be started
                 with self._lock:
-                    self._unauthenticated -= 1
+                    self._unauthenticated.pop(connection, None)
                     self._connections.discard(connection)
                 connection.close()
 
     def _serve(self, connection: socket.socket, peer: object) -> None:
         try:
             with connection:
-                if self._authenticate(connection):
+                if self._authenticate(connection, peer):
                     connection.settimeout(None)
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     while True:
@@ -177,17 +205,24 @@ class RpcServer:
             with self._lock:
                 self._connections.discard(connection)
 
-    def _authenticate(self, connection: socket.socket) -> bool:
+    def _authenticate(self, connection: socket.socket, peer: object) -> bool:
+        """Whether it is somebody with the run's certificate, where there is TLS, and with its token."""
         try:
             connection.settimeout(_GREETING_S)
+            if isinstance(connection, ssl.SSLSocket):
+                connection.do_handshake()
             greeting = receive_exactly(connection, len(MAGIC) + TOKEN_BYTES)
-            accepted = hmac.compare_digest(bytes(greeting), MAGIC + self.token)
-            if accepted:
-                connection.sendall(MAGIC)
-            return accepted
+            if not hmac.compare_digest(bytes(greeting), MAGIC + self.token):
+                raise RpcError("a wrong token")
+            connection.sendall(MAGIC)
+            return True
+        except (RpcError, OSError) as error:
+            if not self._closed:
+                self._strangers.tell(peer, error)
+            return False
         finally:
             with self._lock:
-                self._unauthenticated -= 1
+                self._unauthenticated.pop(connection, None)
 
     def _respond(self, header: bytes, body: bytearray) -> tuple[Response, bytes | pa.Buffer]:
         try:
@@ -220,6 +255,7 @@ class RpcServer:
             [(each.topic, each.partition, each.start, each.end) for each in ranges],
             dict(epoch.input.stream_times),
             epoch.input.partitions,
+            self._secrets,
         )
 
     def _values(self, request: LookupRequest, body: bytearray) -> pa.Buffer:

@@ -25,6 +25,7 @@ from kohort.spark.jobs.stages.context import READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
 from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToPartials, TopicInput
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
+from kohort.spark.reading.secrets import without_secrets
 
 SMALL_EPOCH: Final = 20_000
 """Up to so many offsets, one split reads them all: its plan needs no exchange, and so is built once."""
@@ -39,7 +40,7 @@ class SubtopologyJobs:
 
     Args:
         rpc_server: where executors request their input and prior values.
-        servers: where executors read.
+        servers: where executors read; `rpc_server` hands them the passwords in it.
         parallelism: how many splits a large epoch has; asked for each, since executors come and go.
     """
 
@@ -55,9 +56,9 @@ class SubtopologyJobs:
         self._spark = spark
         self._subtopology = subtopology
         self._rpc_server = rpc_server
-        self._rpc_address = RpcAddress(rpc_server.address, rpc_server.token)
+        self._rpc_address = RpcAddress(rpc_server.address, rpc_server.token, rpc_server.handover)
         self._parallelism = parallelism
-        self._plans = Plans(spark, subtopology, servers)
+        self._plans = Plans(spark, subtopology, without_secrets(servers))
         self._reusable: dict[tuple[str, int, int], DataFrame] = {}
         self._built_each_time: set[tuple[str, int, int]] = set()
         self._job_group = f"kohort-{subtopology.id}-{id(self):x}"

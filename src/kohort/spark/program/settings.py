@@ -13,6 +13,7 @@ from typing import Final
 from kohort.client.addresses import parse_addresses
 from kohort.client.config import ClientConfig, Servers, client_config
 from kohort.client.errors import ConfigError
+from kohort.http_access import LOOPBACK, HttpAccess
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
 
@@ -38,8 +39,15 @@ class AppSettings:
             and how often it sends one; None leaves it to the group's configuration.
         replication_factor: of internal topics; -1 for the brokers' default.
         state_dir: where stores are kept, in a folder named as the application. An instance's own.
-        application_server: "HOST:PORT" where this instance answers queries, port 0 for a free one; None for none. An
-            instance's own.
+        application_server: "HOST:PORT" where this instance answers queries, port 0 for a free one; ":PORT" for this
+            machine alone; None for none. An instance's own.
+        application_server_token_file: a file with the token that queries need ("Authorization: Bearer …"), the same
+            for all instances; None for none. So a server on an address that others reach is protected.
+        application_server_certfile, application_server_keyfile: PEM files of the server's certificate, for the host of
+            `application_server`, and of its key (which may be in the former): it speaks HTTPS, and so do instances
+            among each other.
+        application_server_cafile: PEM file of the certificates that those of clients and of other instances must be
+            signed by; with it, who asks needs a client certificate.
         client_tags: where this instance runs, so that standbys are spread: `{"zone": "eu-1a"}`. An instance's own.
         rack_id: the rack this instance runs in. An instance's own.
         group_instance_id: makes this instance a static member, which may restart without its tasks moving. Its own.
@@ -68,6 +76,10 @@ class AppSettings:
     replication_factor: int = -1
     state_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "kohort-streams")
     application_server: str | None = None
+    application_server_token_file: Path | None = None
+    application_server_certfile: Path | None = None
+    application_server_keyfile: Path | None = None
+    application_server_cafile: Path | None = None
     client_tags: Mapping[str, str] = field(default_factory=dict)
     rack_id: str | None = None
     group_instance_id: str | None = None
@@ -87,6 +99,8 @@ class AppSettings:
         check_name("application_id", self.application_id)
         self._path("state_dir")
         self._path("journal")
+        for name in ("token_file", "certfile", "keyfile", "cafile"):
+            self._path(f"application_server_{name}")
         tags = self.client_tags
         if not isinstance(tags, Mapping) or not all(isinstance(each, str) for pair in tags.items() for each in pair):
             raise ProgramError(f'client_tags={tags!r}: names and values, as {{"zone": "eu-1a"}}')
@@ -106,6 +120,11 @@ class AppSettings:
         if not isinstance(self.on_error, ErrorPolicy):
             raise ProgramError(f'on_error={self.on_error!r}: give Fail(), Drop() or DeadLetter("a topic")')
         _ = self.endpoint
+        if self.client.ssl_context is not None:
+            raise ProgramError(
+                "bootstrap_servers: an ssl_context can't be sent to executors: name files that are on each of their "
+                "machines, as ssl_cafile"
+            )
 
     @classmethod
     def of(cls, application_id: str, servers: Servers, **settings: object) -> AppSettings:
@@ -133,12 +152,30 @@ class AppSettings:
         if self.application_server is None:
             return None
         with contextlib.suppress(ConfigError, ValueError):
-            ((host, port),) = parse_addresses(self.application_server, least_port=0)
-            if self.application_server.endswith(f":{port}"):  # else none is given: brokers have a default
+            given = self.application_server
+            ((host, port),) = parse_addresses(f"{LOOPBACK}{given}" if given.startswith(":") else given, least_port=0)
+            if given.endswith(f":{port}"):  # else none is given: brokers have a default
                 return host, port
         raise ProgramError(
             f"application_server={self.application_server!r}: HOST:PORT, where other instances reach this one"
         )
+
+    def http_access(self) -> HttpAccess:
+        """Who may ask the server of this instance: reads its files.
+
+        Raises:
+            ProgramError: one of them isn't what it should be.
+        """
+        try:
+            return HttpAccess.load(
+                "application_server_",
+                token_file=self.application_server_token_file,
+                certfile=self.application_server_certfile,
+                keyfile=self.application_server_keyfile,
+                cafile=self.application_server_cafile,
+            )
+        except ValueError as error:
+            raise ProgramError(str(error)) from None
 
     def _path(self, name: str) -> None:
         value = getattr(self, name)

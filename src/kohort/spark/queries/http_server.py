@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
 import msgspec
 from aiohttp import web
 
+from kohort.http_access import CHALLENGE, OPEN, HttpAccess
 from kohort.protocol.records.partitioner import partition_of
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
@@ -29,8 +31,15 @@ _aiohttp_log: Final = logging.getLogger("kohort.spark.queries.http")
 
 _aiohttp_log.setLevel(logging.CRITICAL)
 
+MAX_CONNECTIONS: Final = 256
+"""At a time. One more costs the oldest that has sent no request its connection, or is closed where there is none."""
+
+FIRST_REQUEST_S: Final = 10.0
+"""Time for a new connection to send a whole request."""
+
 _MAX_LINE: Final = 64 * 1024
 _MAX_FIELDS: Final = 32
+_CLOSE: Final = {"Connection": "close"}
 _JSON: Final = "application/json"
 _PROMETHEUS: Final = "text/plain; version=0.0.4"
 _HELP: Final = {
@@ -49,10 +58,11 @@ class QueryServer:
         server = QueryServer(instance, overview, metrics, "0.0.0.0", 8080)
         await server.start()
 
-    Anybody who reaches the port can read all state: there are no users and no passwords.
+    Without a token and client certificates, anybody who reaches the port can read all state.
 
     Args:
         host, port: where it listens, as in `listening_sockets`.
+        access: who may ask, and how other instances are asked, which have the same.
         forward_timeout_ms: how long a query to another instance may take.
     """
 
@@ -64,13 +74,15 @@ class QueryServer:
         host: str,
         port: int,
         *,
+        access: HttpAccess = OPEN,
         forward_timeout_ms: int = 5_000,
     ) -> None:
         self._instance = instance
         self._overview = overview
         self._metrics = metrics
         self._address = (host, port)
-        self._peers = PeerClient(forward_timeout_ms)
+        self._access = access
+        self._peers = PeerClient(forward_timeout_ms, access)
         self._router = QueryRouter(instance, self._peers)
         self._runner: web.ServerRunner | None = None
 
@@ -81,11 +93,11 @@ class QueryServer:
             OSError: the port is in use, or may not be listened on.
         """
         # Keys may be any bytes, so aiohttp's router, which matches text, isn't used.
-        server = web.Server(self._handle, access_log=None, logger=_aiohttp_log, max_line_size=_MAX_LINE)
+        server = _BoundedServer(self._handle, access_log=None, logger=_aiohttp_log, max_line_size=_MAX_LINE)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
         for each in await listening_sockets(*self._address):
-            await web.SockSite(self._runner, each).start()
+            await web.SockSite(self._runner, each, ssl_context=self._access.server).start()
 
     @property
     def port(self) -> int:
@@ -105,7 +117,11 @@ class QueryServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         try:
-            response = await self._dispatch(request)
+            if self._access.allows(request.headers.get("Authorization")):
+                response = await self._dispatch(request)
+            else:
+                message = "a token is needed, in the header Authorization: Bearer TOKEN"
+                response = _failure(401, "unauthorized", message, {"WWW-Authenticate": CHALLENGE})
         except (BadRequestError, KeyTextError) as error:
             response = _failure(400, "bad request", str(error))
         except web.HTTPException as error:
@@ -158,7 +174,9 @@ class QueryServer:
         if request.content_type != MESSAGE_PACK:
             return _failure(415, "unsupported media type", f"instances send queries as {MESSAGE_PACK}")
         try:
-            query = decode_query(await request.read())
+            query = decode_query(await asyncio.wait_for(request.read(), FIRST_REQUEST_S))
+        except TimeoutError:
+            return _failure(408, "request timeout", "the request of an instance took too long to come", _CLOSE)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequestError(f"not a query: {error}") from error
         result = await self._router.query_here(query)
@@ -258,6 +276,34 @@ class QueryServer:
     def _own_address(self) -> str | None:
         endpoint = self._instance.endpoint()
         return None if endpoint is None else address(endpoint)
+
+
+class _BoundedServer(web.Server):
+    """Closes connections that send no whole request in time, and those that are too many."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.Response]], **options: Any) -> None:
+        super().__init__(self._heard, **options)
+        self._answer = handler
+        self._silent: dict[web.RequestHandler, asyncio.Transport] = {}
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            next(iter(self._silent.values()), transport).abort()
+        self._silent[handler] = transport
+        asyncio.get_running_loop().call_later(FIRST_REQUEST_S, self._abort_silent, handler)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        self._silent.pop(handler, None)
+        super().connection_lost(handler, exc)
+
+    async def _heard(self, request: web.BaseRequest) -> web.Response:
+        self._silent.pop(request.protocol, None)
+        return await self._answer(request)
+
+    def _abort_silent(self, handler: web.RequestHandler) -> None:
+        if (transport := self._silent.pop(handler, None)) is not None:
+            transport.abort()
 
 
 def _likely_partition(info: StoreInfo, route: bytes | None, all_partitions: tuple[int, ...]) -> int | None:

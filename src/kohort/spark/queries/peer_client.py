@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
+from kohort.http_access import OPEN, HttpAccess
 from kohort.spark.queries.peer_messages import PeerQuery, QueryResult, decode_result, encode
 from kohort.streams.endpoint import Endpoint
 
@@ -26,9 +27,10 @@ class PeerError(Exception):
 
 
 class PeerClient:
-    """The connections to other instances."""
+    """The connections to other instances, which ask the same of us as we of them (`access`)."""
 
-    def __init__(self, timeout_ms: int) -> None:
+    def __init__(self, timeout_ms: int, access: HttpAccess = OPEN) -> None:
+        self._access = access
         self._timeout = ClientTimeout(total=timeout_ms / 1000, sock_connect=min(_CONNECT_TIMEOUT_S, timeout_ms / 1000))
         self._session: ClientSession | None = None
 
@@ -47,10 +49,13 @@ class PeerClient:
             self._session = ClientSession(
                 timeout=self._timeout, connector=TCPConnector(limit=64, keepalive_timeout=15), trust_env=False
             )
+        headers = {"Content-Type": MESSAGE_PACK}
+        if self._access.authorization is not None:
+            headers["Authorization"] = self._access.authorization
         try:
-            url = URL.build(scheme="http", host=peer.host, port=peer.port, path=FORWARDED)
+            url = URL.build(scheme=self._access.scheme, host=peer.host, port=peer.port, path=FORWARDED)
             async with self._session.post(
-                url, data=encode(query), headers={"Content-Type": MESSAGE_PACK}, allow_redirects=False
+                url, data=encode(query), headers=headers, ssl=self._access.client or True, allow_redirects=False
             ) as response:
                 if response.status != 200 or response.content_type != MESSAGE_PACK:
                     raise PeerError(f"it answered {response.status} {response.reason}")

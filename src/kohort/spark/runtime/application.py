@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import functools
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
@@ -28,6 +30,7 @@ from kohort.spark.runtime.shutdown import Shutdown
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kohort.spark.executor_rpc.server import RpcServer
     from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 
 log = logging.getLogger(__name__)
@@ -129,7 +132,6 @@ async def _run(
     progress: bool,
     stopping: Shutdown,
 ) -> None:
-    from kohort.spark.executor_rpc.server import RpcServer
     from kohort.spark.jobs.session_settings import session_settings
     from kohort.spark.observability import Observability
     from kohort.spark.queries.store_infos import store_infos
@@ -168,6 +170,7 @@ async def _run(
             settings.application_id,
             QueryableInstance(instance, store_infos(program)),
             application_server=settings.endpoint,
+            access=settings.http_access(),
             journal=settings.journal,
             progress=progress,
         )
@@ -177,7 +180,7 @@ async def _run(
             stop_progress_bar(spark)
         largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
         stack.enter_context(session_settings(spark, parallelism(), largest))
-        rpc_server = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
+        rpc_server = stack.enter_context(_rpc_server(spark, instance, settings))
         stack.enter_context(_signals(instance))
         stack.enter_context(stopping.ends(instance.stop))
         await instance.run()
@@ -226,11 +229,21 @@ def _stopping() -> Iterator[None]:
         raise ApplicationError(str(error)) from error
 
 
-def _addresses(spark: SparkSession) -> tuple[str]:
-    """The address that executors reach the driver by."""
-    if (spark.sparkContext.master or "").startswith("local"):
-        return (_LOCAL,)
-    return (spark.sparkContext.getConf().get("spark.driver.host") or _LOCAL,)
+def _rpc_server(spark: SparkSession, instance: Instance, settings: AppSettings) -> RpcServer:
+    """The server that executors ask: on a cluster at the driver's address and over TLS, else on the loopback."""
+    from kohort.spark.executor_rpc.server import RpcServer
+    from kohort.spark.jobs.session_protection import is_on_a_cluster, warn_of_unprotected
+    from kohort.spark.reading.secrets import secrets_of
+
+    conf = dict(spark.sparkContext.getConf().getAll())
+    secrets = secrets_of(settings.client)
+    if not is_on_a_cluster(conf):
+        return RpcServer(instance.lookup, _LOCAL, secrets=secrets)
+    from kohort.spark.executor_rpc.tls import driver_tls, spark_secret
+
+    warn_of_unprotected(conf)
+    tls = driver_tls(spark_secret(conf, os.environ), datetime.now(UTC))
+    return RpcServer(instance.lookup, conf.get("spark.driver.host", _LOCAL), tls=tls, secrets=secrets)
 
 
 @contextlib.contextmanager

@@ -71,6 +71,7 @@ def fetch_records(
         on_error: what becomes of batches whose records can't be read.
     """
     from kohort.spark.reading import shared
+    from kohort.spark.reading.secrets import with_secrets
 
     def leave_out(batch: CorruptBatch) -> None:
         _leave_out(statistics, batch, keep=on_error == "dead")
@@ -79,7 +80,7 @@ def fetch_records(
     some: list[tuple[int, pa.RecordBatch]] = []
     rows = size = 0
     corrupt = None if on_error == "fail" else leave_out
-    for number, batch in shared(servers).read_all(ranges, corrupt=corrupt):
+    for number, batch in shared(with_secrets(servers, split_input.secrets)).read_all(ranges, corrupt=corrupt):
         some.append((ranges[number][1], batch))
         statistics.records += batch.num_rows
         size += _bytes(batch)

@@ -1,0 +1,136 @@
+"""Who gets into a secured broker of a test, with which settings, and what they may do there."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from kohort.broker.secured.client_settings import MECHANISM, ClientSettings
+from kohort.client import Admin, ClientConfig
+from kohort.client.admin import SCRAM_MECHANISMS, Acl
+
+__all__ = ["Login", "Security"]
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user, and the settings of clients that log in as this user.
+
+    Attributes:
+        servers: bootstrap servers.
+        ca: the file of the authority's certificate, in PEM.
+        name, password: of the user.
+    """
+
+    servers: str
+    ca: Path
+    name: str
+    password: str = field(repr=False)
+
+    @property
+    def principal(self) -> str:
+        """As access rules have it, such as "User:alice"."""
+        return f"User:{self.name}"
+
+    @property
+    def librdkafka(self) -> dict[str, str]:
+        """Settings for librdkafka, such as confluent-kafka's clients."""
+        return self._settings.librdkafka()
+
+    @property
+    def java(self) -> dict[str, str]:
+        """Settings for Java's clients."""
+        return self._settings.java()
+
+    @property
+    def java_file(self) -> Path:
+        """The same in a file, as Kafka's tools take it with `--command-config`, and `kohort` with `--config`."""
+        path = self.ca.with_name(f"{self.name.encode().hex()}.properties")
+        path.touch(0o600)
+        path.write_text(self._settings.java_file())
+        return path
+
+    @property
+    def config(self) -> ClientConfig:
+        """Settings for the clients of `kohort.client`."""
+        return ClientConfig(
+            bootstrap_servers=self.servers,
+            security_protocol="SASL_SSL",
+            ssl_cafile=self.ca,
+            sasl_mechanism=MECHANISM,
+            sasl_username=self.name,
+            sasl_password=self.password,
+        )
+
+    @property
+    def _settings(self) -> ClientSettings:
+        return ClientSettings(self.servers, self.ca, self.name, self.password)
+
+
+class Security:
+    """The users and access rules of a secured broker.
+
+    Its methods block until the broker has answered: with `async with`, call them by `asyncio.to_thread`.
+
+    Attributes:
+        admin: the first user, who may do everything.
+    """
+
+    def __init__(self, admin: Login) -> None:
+        self.admin = admin
+
+    @classmethod
+    def of(cls, settings: ClientSettings) -> Self:
+        """Of a broker that clients with these settings administer."""
+        return cls(Login(*settings))
+
+    def add_user(self, name: str, password: str | None = None) -> Login:
+        """Makes a user, or gives one another password; a random one by default.
+
+        Raises:
+            KafkaError: UNACCEPTABLE_CREDENTIAL.
+        """
+        login = Login(self.admin.servers, self.admin.ca, name, password or secrets.token_urlsafe())
+
+        async def work(admin: Admin) -> None:
+            for mechanism in SCRAM_MECHANISMS:
+                await admin.users.set(name, login.password, mechanism=mechanism, iterations=4096)
+
+        self._run(work)
+        return login
+
+    def delete_user(self, name: str) -> None:
+        """Removes a user; connections that there are stay.
+
+        Raises:
+            KafkaError: RESOURCE_NOT_FOUND.
+        """
+
+        async def work(admin: Admin) -> None:
+            for credential in (await admin.users.describe(name))[name]:
+                await admin.users.delete(name, credential.mechanism)
+
+        self._run(work)
+
+    def add_acls(self, *acls: Acl) -> None:
+        """Adds access rules.
+
+        Raises:
+            KafkaError, PartialFailureError: as `Admin.acls.create`.
+        """
+        self._run(lambda admin: admin.acls.create(*acls))
+
+    def _run(self, work: Callable[[Admin], Awaitable[Any]]) -> None:
+        """Runs it in a thread of its own, since the caller may have an event loop."""
+
+        async def main() -> None:
+            async with Admin(self.admin.config, default_api_timeout_ms=30_000) as admin:
+                await work(admin)
+
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, main()).result()
