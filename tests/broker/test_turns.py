@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from kohort.broker.turns import Line, Turns
+from kohort.broker.turns import LEAST_SECONDS, TURN_SECONDS, Line, Turns
 
 
 def works(turns: Turns, done: list[str], *names: str, slices: int) -> None:
@@ -71,6 +71,23 @@ def test_closed_turns_give_none() -> None:
 
     asyncio.run(main())
     assert not done
+
+
+def test_connections_share_a_turn_of_the_loop() -> None:
+    """So that a hundred with a few ms of work each, which arrive at once, don't make the next wait for all of it."""
+    left: list[float] = []
+
+    async def main() -> None:
+        turns = Turns()
+        for _ in range(3):
+            left.append(turns.left)
+            turns.used(TURN_SECONDS * 0.6)
+        left.append(turns.left)
+        await asyncio.sleep(0)
+        left.append(turns.left)
+
+    asyncio.run(main())
+    assert left == [TURN_SECONDS, pytest.approx(TURN_SECONDS * 0.4), LEAST_SECONDS, LEAST_SECONDS, TURN_SECONDS]
 
 
 def test_a_line_lets_in_so_many_and_keeps_the_order() -> None:

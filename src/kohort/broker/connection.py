@@ -21,7 +21,7 @@ from kohort.broker.refusal import Refusal
 from kohort.broker.reply import BadRequestError
 from kohort.broker.request_memory import FREE_OF_CHARGE, RequestMemory
 from kohort.broker.session import Session
-from kohort.broker.turns import TURN_SECONDS, clock
+from kohort.broker.turns import LEAST_SECONDS, clock
 from kohort.protocol.primitives import Buffer
 
 _SIZE: Final = struct.Struct(">i")
@@ -209,12 +209,14 @@ class Connection(asyncio.Protocol):
         buffer, pos, end = self._buffer, 0, len(self._buffer)
         now = self._owner.now()
         self._in_turn = True
-        until = clock() + TURN_SECONDS
+        turns = self._owner.dispatcher.turns
+        began = clock()
+        until = began + turns.left
         try:
             while not self.closing and not self.busy and not self._blocked and not self._muted:
                 if clock() > until:
                     self._scheduled = True
-                    self._owner.dispatcher.turns.add(self._another_turn)
+                    turns.add(self._another_turn)
                     break
                 if end - pos < 4:
                     self._missing = 0
@@ -253,6 +255,9 @@ class Connection(asyncio.Protocol):
             self.close()
         self._count()
         self._read_on()
+        took = clock() - began
+        if took > LEAST_SECONDS:
+            turns.used(took)
 
     def _read_on(self) -> None:
         if self.busy or self._blocked or self._scheduled or self._muted or not self._has_memory:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from kohort.broker.reply import BadRequestError, Reply
 from kohort.broker.route import Route, Send
-from kohort.broker.turns import TURN_SECONDS, Slices, Turns, clock
+from kohort.broker.turns import Slices, Turns, clock
 
 log = logging.getLogger("kohort.broker.dispatch")
 
@@ -102,7 +102,7 @@ class Exchange:
         """
         self._in_begin = True
         self._slices = slices
-        if not self._work(clock() + TURN_SECONDS):
+        if not self._work(clock() + self._turns.left):
             self._turns.add(self._work)
         self._in_begin = False
         if self._error is not None:

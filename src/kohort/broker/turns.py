@@ -29,6 +29,9 @@ result. Whatever it has read before a `yield` may have changed after it. It yiel
 TURN_SECONDS: Final = 0.005
 """How long a connection's turn lasts, and a slice."""
 
+LEAST_SECONDS: Final = 0.0005
+"""How long a connection's turn lasts after others have used up a turn of the loop: small requests are done by then."""
+
 clock: Final = time.perf_counter
 
 
@@ -60,15 +63,27 @@ class Turns:
         It may be one of very many that an event has set free.
         """
         if self._left > 0:
-            if not self._refilling:
-                self._refilling = True
-                asyncio.get_running_loop().call_soon(self._refill)
             began = clock()
             done = work(began + self._left)
-            self._left -= clock() - began
+            self.used(clock() - began)
             if done:
                 return
         self.add(work)
+
+    @property
+    def left(self) -> float:
+        """How long the next connection's turn may last, in seconds.
+
+        Very many connections may have something to read at once: they share one turn, but for `LEAST_SECONDS` each.
+        """
+        return max(self._left, LEAST_SECONDS)
+
+    def used(self, seconds: float) -> None:
+        """Counts what was used of this turn of the loop."""
+        self._left -= seconds
+        if not self._refilling:
+            self._refilling = True
+            asyncio.get_running_loop().call_soon(self._refill)
 
     def add(self, work: Callable[[float], bool]) -> None:
         """Lets a work go on.
