@@ -13,7 +13,7 @@ from kohort.client.connection import Connection
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError, UnsupportedError
 from kohort.client.heartbeat_errors import Reaction
 from kohort.client.server_cluster_info import CoordinatorKind
-from kohort.client.streams.membership import Call, StreamsMembership
+from kohort.client.streams.membership import StreamsMembership
 from kohort.client.streams.transitions import State
 from kohort.client.time_limit import time_limit
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -81,10 +81,13 @@ class StreamsMemberLoop:
     async def _exchange(self) -> None:
         """Sends the request that is due, and applies its response."""
         membership, group_id = self._membership, self._membership.settings.group_id
-        call = membership.call
+        purpose = membership.call(now_ms()).purpose
         try:
-            connection = await self._cluster.coordinator_connection(_GROUP, group_id, call.purpose)
-            response = await self._ask(connection, call)
+            connection = await self._cluster.coordinator_connection(_GROUP, group_id, purpose)
+            # Another request may be due now.
+            if membership.due_at is None or membership.call(now_ms()).purpose != purpose:
+                return
+            response = await self._ask(connection)
         except (ConnectionLostError, RequestTimeoutError) as error:
             log.info("%s: %s; trying again", membership, error)
             self._cluster.forget_coordinator(_GROUP, group_id)
@@ -112,10 +115,12 @@ class StreamsMemberLoop:
             log.warning("%s: %s: a response that makes no sense: %s", membership, connection.broker, error)
             await connection.close()
 
-    async def _ask(self, connection: Connection, call: Call) -> Response | None:
+    async def _ask(self, connection: Connection) -> Response | None:
         """Asks, and returns the response; None if the member wants to leave before a long one has come."""
+        now = now_ms()
+        call = self._membership.call(now)
         version = connection.version(call.request)
-        request = self._membership.request(now_ms(), version)
+        request = self._membership.request(now, version)
         response = connection.send(request, call.response, version=version, timeout_ms=call.timeout_ms)
         try:
             if call.timeout_ms is not None:

@@ -174,10 +174,9 @@ class StreamsMembership(ABC):
     def due_at(self) -> int | None:
         """When the next request is due; None if none is, or one is in flight."""
 
-    @property
     @abstractmethod
-    def call(self) -> Call:
-        """Which request is due, once `due_at` says that one is."""
+    def call(self, now: int) -> Call:
+        """Which request is due now, after `due_at` said that one is."""
 
     @abstractmethod
     def request(self, now: int, version: int) -> Request:

@@ -49,8 +49,7 @@ class StreamsMembershipManager(StreamsMembership):
         self._in_flight: StreamsGroupHeartbeatRequest | None = None
         self._version = 0  # of the request in flight
 
-    @property
-    def call(self) -> Call:
+    def call(self, now: int) -> Call:
         """A heartbeat: all that such a member sends."""
         return _HEARTBEAT
 
