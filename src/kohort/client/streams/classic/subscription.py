@@ -197,6 +197,9 @@ def _topology(message: StreamsSubscription) -> Topology:
         raise ValueError(f"its topology can't be: {error}") from None
     if len(topology.subtopologies) < len(message.topology.subtopologies):
         raise ValueError("its topology lists a subtopology twice")
+    parts = topology.subtopologies.values()
+    if any(topic.partitions < 0 for part in parts for topic in (*part.repartition_sources, *part.changelogs)):
+        raise ValueError("its topology has an internal topic with a negative number of partitions")
     if fingerprint(topology) != message.topology_fingerprint:
         raise ValueError("its topology doesn't have the fingerprint that it gives")
     return topology
