@@ -6,4 +6,6 @@
     group_members              what members wrote, and which topology the group runs
     placing                    where tasks are to be, and where they stay while others warm up
     hand_over                  who has to close a task before its new owner gets it
+
+The brokers know nothing of tasks: they hand bytes from members to the leader and back.
 """
