@@ -121,6 +121,12 @@ def test_an_older_reader_learns_the_newest_version_of_the_writer() -> None:
     assert error.value.latest_supported == 3
 
 
+def test_a_member_that_joins_again_sends_something_else_though_it_has_the_same() -> None:
+    first, second = (encode_subscription(Subscription(), 1, join_number=number) for number in (1, 2))
+    assert first != second
+    assert decode_subscription(first) == decode_subscription(second)
+
+
 def test_a_topology_has_the_same_fingerprint_in_any_epoch() -> None:
     assert fingerprint(TOPOLOGY) == fingerprint(Topology(TOPOLOGY.subtopologies, epoch=4))
     assert fingerprint(TOPOLOGY) != fingerprint(Topology({"0": Subtopology(source_topics=["flights"])}))

@@ -69,7 +69,9 @@ class ReadSubscription:
     subscription: Subscription
 
 
-def encode_subscription(subscription: Subscription, version: int = LATEST, latest: int = LATEST) -> bytes:
+def encode_subscription(
+    subscription: Subscription, version: int = LATEST, latest: int = LATEST, join_number: int = 0
+) -> bytes:
     """Returns the bytes for JoinGroup.
 
     Before version 3, tasks of which there is only state on disk are listed as standbys: offsets aren't, and the
@@ -78,6 +80,8 @@ def encode_subscription(subscription: Subscription, version: int = LATEST, lates
     Args:
         version: the version to write.
         latest: the newest version that the member knows.
+        join_number: another one each time that the member joins: a broker doesn't rebalance a group because a member
+            joins again that isn't the leader, unless its subscription has changed.
     """
     tasks = dict(subscription.tasks)
     if version < WITH_OFFSETS:
@@ -87,6 +91,7 @@ def encode_subscription(subscription: Subscription, version: int = LATEST, lates
     endpoint = subscription.user_endpoint
     message = StreamsSubscription(
         latest_supported_version=latest,
+        join_number=join_number,
         active_tasks=_previous(tasks, Role.ACTIVE, subscription.state_stores),
         standby_tasks=_previous(tasks, Role.STANDBY, subscription.state_stores),
         warmup_tasks=task_ids(TaskIds, tasks, Role.WARMUP),
@@ -197,6 +202,9 @@ def _topology(message: StreamsSubscription) -> Topology:
         raise ValueError(f"its topology can't be: {error}") from None
     if len(topology.subtopologies) < len(message.topology.subtopologies):
         raise ValueError("its topology lists a subtopology twice")
+    parts = topology.subtopologies.values()
+    if any(topic.partitions < 0 for part in parts for topic in (*part.repartition_sources, *part.changelogs)):
+        raise ValueError("its topology has an internal topic with a negative number of partitions")
     if fingerprint(topology) != message.topology_fingerprint:
         raise ValueError("its topology doesn't have the fingerprint that it gives")
     return topology
