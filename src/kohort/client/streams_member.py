@@ -10,10 +10,12 @@ from typing import Final, Self
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
-from kohort.client.errors import ClosedError, CommitFailedError
+from kohort.client.errors import ClosedError, CommitFailedError, ConfigError
 from kohort.client.lifecycle import Lifecycle
 from kohort.client.member_offsets import MemberOffsets
 from kohort.client.membership.settings import MembershipSettings
+from kohort.client.streams.classic.membership import ClassicMembership
+from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.committing_member import CommittingStreamsMember
 from kohort.client.streams.events import (
     Assigned,
@@ -26,9 +28,12 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
+from kohort.client.streams.membership import StreamsMembership
 from kohort.client.streams.membership_manager import StreamsMembershipManager
-from kohort.client.streams.settings import MemberSettings
+from kohort.client.streams.settings import GroupProtocol, MemberSettings
 from kohort.client.streams.transitions import State
+from kohort.client.streams_group_leader import StreamsGroupLeader
+from kohort.client.streams_group_protocol import choose_group_protocol
 from kohort.client.streams_member_loop import StreamsMemberLoop, now_ms
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -38,9 +43,9 @@ from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError
 
 __all__ = [
-    "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic", "Lost", "Revoked",
-    "Role", "RolesChanged", "ShutdownRequested", "State", "Status", "StatusCode", "StatusesChanged", "StreamsMember",
-    "Subtopology", "TaskId", "Topology", "TopologyError",
+    "Assigned", "ClassicSettings", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic",
+    "Lost", "Revoked", "Role", "RolesChanged", "ShutdownRequested", "State", "Status", "StatusCode",
+    "StatusesChanged", "StreamsMember", "Subtopology", "TaskId", "Topology", "TopologyError",
 ]  # fmt: skip
 
 _LEAVE_WITHIN_MS: Final = 5_000  # that others get the tasks sooner is not worth waiting longer
@@ -72,7 +77,12 @@ class StreamsMember(Lifecycle):
         rack_id: the rack that it runs in; by default the configuration's `client_rack`.
         client_tags: over which standbys are spread: `{"zone": "eu-1a"}`.
         user_endpoint: host and port where the application answers queries.
-        rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it.
+        rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it; in a classic
+            group, how long the others wait for the member to join again.
+        group_protocol: "streams"; or "classic", on brokers that have no streams groups: then one of the members places
+            the tasks; or "auto": a streams group where the brokers have them, and the group isn't a classic one with
+            members. All members of a group have the same one.
+        classic: what in a streams group is the group's configuration.
 
     Raises:
         ConfigError: a value that can't be, or a topology that no group can run.
@@ -90,7 +100,11 @@ class StreamsMember(Lifecycle):
         client_tags: Mapping[str, str] | None = None,
         user_endpoint: tuple[str, int] | None = None,
         rebalance_timeout_ms: int = 300_000,
+        group_protocol: GroupProtocol = "streams",
+        classic: ClassicSettings | None = None,
     ) -> None:
+        if group_protocol not in ("streams", "classic", "auto"):
+            raise ConfigError(f'group_protocol={group_protocol!r} should be "streams", "classic" or "auto"')
         self._cluster = Cluster(servers)
         config = self._cluster.config
         settings = MemberSettings(
@@ -104,21 +118,37 @@ class StreamsMember(Lifecycle):
             user_endpoint=None if user_endpoint is None else Endpoint(*user_endpoint),
             rebalance_timeout_ms=rebalance_timeout_ms,
         )
-        self._membership = StreamsMembershipManager(settings, self._cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
+        self._settings, self._group_protocol = settings, group_protocol
+        self._classic = ClassicSettings() if classic is None else classic
         self._event_ready = asyncio.Event()  # there may be an event
-        self._loop = StreamsMemberLoop(self._cluster, self._membership, self._event_ready.set)
+        self._use("classic" if group_protocol == "classic" else "streams")
+        self._runner: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def _use(self, protocol: str) -> None:
+        """Becomes a member by a protocol; nothing has been sent yet."""
+        cluster, settings = self._cluster, self._settings
+        self._membership: StreamsMembership
+        if protocol == "classic":
+            self._membership = member = ClassicMembership(
+                settings, cluster.backoff(), self._classic, leave_within_ms=_LEAVE_WITHIN_MS
+            )
+            self._loop = StreamsMemberLoop(cluster, member, self._event_ready.set)
+            self._loop.leader = StreamsGroupLeader(cluster, member, self._classic, rebalance_wanted=self._loop.wake)
+        else:
+            self._membership = StreamsMembershipManager(settings, cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
+            self._loop = StreamsMemberLoop(cluster, self._membership, self._event_ready.set)
         self._offsets = MemberOffsets(
-            self._cluster,
+            cluster,
             MembershipSettings(
-                group_id=group_id,
-                group_instance_id=instance_id,
-                group_protocol="consumer",  # offsets are committed and looked up in the same way
-                request_timeout_ms=config.request_timeout_ms,
+                group_id=settings.group_id,
+                group_instance_id=settings.instance_id,
+                # Offsets of streams groups are committed and looked up as those of consumer groups.
+                group_protocol="classic" if protocol == "classic" else "consumer",
+                request_timeout_ms=cluster.config.request_timeout_ms,
             ),
             CommittingStreamsMember(self._membership, self._loop.heartbeat_now),
         )
-        self._runner: asyncio.Task[None] | None = None
-        self._closed = False
 
     # Life ------------------------------------------------------------------------------------------------------
 
@@ -134,8 +164,16 @@ class StreamsMember(Lifecycle):
             raise ClosedError("the member is closed")
         if self._runner is None:
             await self._cluster.start()
+            if self._group_protocol == "auto" and self._membership.state is State.UNJOINED:
+                await self._choose_protocol()
             self._membership.begin(self._now())
             self._runner = asyncio.create_task(self._loop.run(), name="kohort-streams-member")
+
+    async def _choose_protocol(self) -> None:
+        if await choose_group_protocol(self._cluster, self._settings.group_id) == "classic":
+            reported = self._membership.offsets
+            self._use("classic")
+            self._membership.offsets = reported
 
     def leave(self, *, for_good: bool = False) -> None:
         """Revoke all tasks, and leave the group when they are closed. The events end after that.

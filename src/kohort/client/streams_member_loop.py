@@ -15,6 +15,7 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.membership import StreamsMembership
 from kohort.client.streams.transitions import State
+from kohort.client.streams_group_leader import StreamsGroupLeader
 from kohort.client.time_limit import time_limit
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Response
@@ -35,10 +36,19 @@ class StreamsMemberLoop:
     Args:
         cluster: started before `run`.
         changed: called when there may be events for the application.
+
+    Attributes:
+        leader: of a member of a classic group: it places the tasks when the member is to.
     """
 
-    def __init__(self, cluster: Cluster, membership: StreamsMembership, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        membership: StreamsMembership,
+        changed: Callable[[], None],
+    ) -> None:
         self._cluster, self._membership, self._changed = cluster, membership, changed
+        self.leader: StreamsGroupLeader | None = None
         self._response_received = asyncio.Event()  # the coordinator has responded, or never will
         self._wake_up = asyncio.Event()  # there may be something to send
 
@@ -55,10 +65,14 @@ class StreamsMemberLoop:
 
     async def run(self) -> None:
         """Sends requests until the member has left or failed."""
-        membership = self._membership
+        membership, leader = self._membership, self.leader
+        watching = None if leader is None else asyncio.create_task(leader.watch(), name="kohort-topics-of-group")
         try:
             while not membership.ended:
                 self._wake_up.clear()
+                if leader is not None and leader.due:
+                    await leader.place(now_ms)
+                    continue
                 due = membership.due_at
                 if due is not None and due <= now_ms():
                     await self._exchange()
@@ -70,6 +84,8 @@ class StreamsMemberLoop:
             log.exception("%s failed", membership)
             membership.fail(error, now_ms())
         finally:
+            if watching is not None:
+                watching.cancel()
             self._response_received.set()
             self._changed()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
+from kohort.client.administration.classic_streams_members import streams_state
 from kohort.client.administration.group_types import (
     GroupDescription,
     GroupMember,
     GroupType,
     StreamsMemberState,
 )
+from kohort.client.streams.classic.membership import PROTOCOL_TYPE
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ProtocolError
 from kohort.protocol.message import Message
@@ -161,6 +163,7 @@ def _classic_member(member: DescribeGroupsResponse.Group.Member, protocol_type: 
         pattern=None,
         partitions=partitions,
         target=None,
+        streams=streams_state(member) if protocol_type == PROTOCOL_TYPE else None,
     )
 
 

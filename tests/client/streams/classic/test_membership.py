@@ -13,7 +13,7 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.classic.assignment import Assignment, encode_assignment
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase
-from kohort.client.streams.classic.settings import ClassicTimeouts
+from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.classic.subscription import ReadSubscription, Subscription, decode_subscription
 from kohort.client.streams.classic.versions import ErrorCode as LeaderError
 from kohort.client.streams.events import Assigned, Event, Lost, Revoked, ShutdownRequested, StatusesChanged
@@ -45,9 +45,8 @@ class Scripted:
         self.member = ClassicMembership(
             MemberSettings(**given, rebalance_timeout_ms=REBALANCE),
             Backoff(100, 1000, Random(1)),
-            ClassicTimeouts(session_timeout_ms=SESSION, heartbeat_interval_ms=INTERVAL),
+            ClassicSettings(session_timeout_ms=SESSION, heartbeat_interval_ms=INTERVAL, latest=latest),
             leave_within_ms=10_000,
-            latest=latest,
         )
 
     def sent(self, kind: type[Request], version: int | None = None) -> Any:

@@ -12,9 +12,9 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.classic.assignment import Assignment, decode_assignment
 from kohort.client.streams.classic.errors import CLASSIC_ERRORS
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase, Step
-from kohort.client.streams.classic.settings import ClassicTimeouts
+from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.classic.subscription import Subscription, encode_subscription
-from kohort.client.streams.classic.versions import LATEST, ErrorCode, version_to_join_with
+from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
 from kohort.client.streams.membership import Call, StreamsMembership
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import HEARTBEATING, Input, State
@@ -45,9 +45,6 @@ class ClassicMembership(StreamsMembership):
 
     When it is to lead, its driver gets the members' subscriptions from `subscriptions`, and calls `placed`.
 
-    Args:
-        latest: the newest version of subscriptions that it writes; tests have older members, too.
-
     Attributes:
         phase: where it is in a rebalance.
         subscriptions: the subscriptions of all members, while it has to place tasks; None at all other times.
@@ -62,10 +59,9 @@ class ClassicMembership(StreamsMembership):
         self,
         settings: MemberSettings,
         backoff: Backoff,
-        timeouts: ClassicTimeouts,
+        classic: ClassicSettings,
         *,
         leave_within_ms: int,
-        latest: int = LATEST,
     ) -> None:
         super().__init__(settings, backoff, leave_within_ms=leave_within_ms)
         self.member_id = ""  # the coordinator gives it one
@@ -73,9 +69,9 @@ class ClassicMembership(StreamsMembership):
         self.subscriptions: Mapping[str, bytes] | None = None
         self.instances: Mapping[str, str] = {}
         self.leads = False
-        self.version = self._latest = latest
-        self._timeouts = timeouts
-        self._written = latest  # the version of the last subscription
+        self.version = self._latest = classic.latest
+        self._classic = classic
+        self._written = classic.latest  # the version of the last subscription
         self._assignments: Mapping[str, bytes] = {}
         self._in_flight: Request | None = None
         self._told_to_shut_down = False  # the last subscription had it
@@ -128,7 +124,7 @@ class ClassicMembership(StreamsMembership):
                 return _LEAVE
             case Phase.COMPLETING_REBALANCE:
                 # A leader that doesn't assign has died, and then the coordinator says so within the session timeout.
-                return Call(SyncGroupRequest, SyncGroupResponse, self._timeouts.session_timeout_ms, _REBALANCE)
+                return Call(SyncGroupRequest, SyncGroupResponse, self._classic.session_timeout_ms, _REBALANCE)
             case Phase.SETTLED if not (probing or self._wants_rebalance()):
                 return _HEARTBEAT
             case _:
@@ -139,7 +135,7 @@ class ClassicMembership(StreamsMembership):
         """Returns the request that is due, in this version of its API."""
         kind = self.call(now).request
         group_id, instance_id = self.settings.group_id, self.settings.instance_id
-        self._next_at = now + self._timeouts.heartbeat_interval_ms
+        self._next_at = now + self._classic.heartbeat_interval_ms
         if kind is JoinGroupRequest:
             self._in_flight = self._join()
         elif kind is SyncGroupRequest:
@@ -196,7 +192,7 @@ class ClassicMembership(StreamsMembership):
         )
         return JoinGroupRequest(
             group_id=settings.group_id,
-            session_timeout_ms=self._timeouts.session_timeout_ms,
+            session_timeout_ms=self._classic.session_timeout_ms,
             rebalance_timeout_ms=settings.rebalance_timeout_ms,
             member_id=self.member_id,
             group_instance_id=settings.instance_id,
