@@ -149,8 +149,9 @@ class _Answers:
             error = replace(any_member, error=ErrorCode.SUBSCRIPTION_UNREADABLE, statuses=(detail,))
             answers[name] = encode_assignment(error)
         endpoints = self._endpoints()
+        in_charge = leader_id if leader_id in group.read else min(group.read, default="")
         for name in group.read:
-            leads = name == leader_id
+            leads = name == in_charge
             assignment = replace(
                 any_member,
                 join_again=name in self._decided.handed_over.awaited or (leads and self._decided.look_again),
