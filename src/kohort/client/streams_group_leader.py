@@ -24,12 +24,21 @@ from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.statuses import StatusCode
 from kohort.streams.topology import InternalTopic
 
 log = logging.getLogger(__name__)
 
 _CREATE_WITHIN_MS: Final = 10_000
-_CREATE_AGAIN_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 10.0
+_UNREACHABLE: Final = (KafkaError, NoBrokerError, ConnectionLostError, RequestTimeoutError)
+_TOPICS_LACK: Final = frozenset(
+    {
+        StatusCode.MISSING_SOURCE_TOPICS,
+        StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
+        StatusCode.MISSING_INTERNAL_TOPICS,
+    }
+)
 _ROUNDS: Final = 4
 """How often the tasks are placed at most, while topics turn out to be needed or are created."""
 _LOOK_MS: Final = 5_000
@@ -84,8 +93,9 @@ class StreamsGroupLeader:
         self._within_ms = min(_CREATE_WITHIN_MS, settings.session_timeout_ms // 3)
         self._topics = Topics(RequestRouter(cluster, self._within_ms))
         self._memory = Memory()
-        self._answer: GroupAssignment | None = None
-        self._create_again_at = 0.0
+        self._seen: Mapping[str, object] | None = None  # what the group's assignment depends on
+        self._topology = membership.settings.topology
+        self._rebalance_at: float | None = None  # topics couldn't be created, or the leader knows of none that lack
         self._needed = set(membership.settings.topology.required_topics)
 
     @property
@@ -100,7 +110,7 @@ class StreamsGroupLeader:
         """
         try:
             await self._place(now)
-        except (KafkaError, NoBrokerError, ConnectionLostError, RequestTimeoutError) as error:
+        except _UNREACHABLE as error:
             log.warning("%s: tasks can't be placed, since topics can't be looked up: %s", self._membership, error)
 
     async def _place(self, now: Callable[[], int]) -> None:
@@ -114,15 +124,19 @@ class StreamsGroupLeader:
         for message in answer.messages:
             log.warning("%s: %s", membership, message)
         tried: set[str] = set()
+        failed: set[str] = set()
         while answer.missing and self.due and now() < deadline:
             names = {topic.name for topic in answer.missing}
+            if names <= failed:
+                break
             if names <= tried and not await self._cluster.wait_for_change(max(1, deadline - now())):
                 break
-            await self._create([topic for topic in answer.missing if topic.name not in tried], deadline - now())
+            new = [topic for topic in answer.missing if topic.name not in tried]
+            failed |= await self._create(new, deadline - now())
             tried |= names
             answer = await self._placed(members)
-        self._memory, self._answer = answer.memory, answer
-        self._create_again_at = asyncio.get_running_loop().time() + _CREATE_AGAIN_S
+        self._memory, self._seen, self._topology = answer.memory, answer.seen, answer.topology
+        self._rebalance_at = self._later() if answer.missing else None
         membership.placed(answer.assignments, now())
 
     async def _placed(self, members: Sequence[JoinedMember]) -> GroupAssignment:
@@ -166,9 +180,10 @@ class StreamsGroupLeader:
         counts = {name: len(topic.partitions) for name, topic in self._cluster.info.topics.items()}
         return KnownTopics(counts, None if self._follows_all else frozenset(self._needed))
 
-    async def _create(self, topics: Sequence[InternalTopic], within_ms: int) -> None:
+    async def _create(self, topics: Sequence[InternalTopic], within_ms: int) -> set[str]:
+        """Creates topics; returns the names of those that can't be."""
         if not topics:
-            return
+            return set()
         log.info("%s: creating internal topics: %s", self._membership, ", ".join(topic.name for topic in topics))
         wanted = [
             NewTopic(topic.name, topic.partitions, topic.replication_factor or None, topic.configs) for topic in topics
@@ -176,28 +191,46 @@ class StreamsGroupLeader:
         try:
             await self._topics.create(*wanted, timeout_ms=max(1, within_ms))
         except PartialFailureError as error:
-            failures = {name: failure for name, failure in error.errors.items() if not _exists(failure)}
-            for name, failure in failures.items():
-                log.warning("%s: topic %s can't be created: %s", self._membership, name, failure)
+            failures = dict(error.errors)
         except (KafkaError, ClientError) as error:
-            if not _exists(error):
-                log.warning("%s: internal topics can't be created: %s", self._membership, error)
+            failures = dict.fromkeys((topic.name for topic in topics), error)
+        else:
+            failures = {}
+        failures = {name: failure for name, failure in failures.items() if not _exists(failure)}
+        for name, failure in failures.items():
+            log.warning("%s: topic %s can't be created: %s", self._membership, name, failure)
+        return set(failures)
 
     async def watch(self) -> None:
         """Has the group rebalance when topics have changed on which its assignment depends. Runs until cancelled."""
         while True:
             await self._cluster.wait_for_change(_LOOK_MS)
-            membership, answer = self._membership, self._answer
-            if not membership.leads or membership.phase is not Phase.SETTLED or answer is None:
-                continue
-            if topics_seen(answer.topology, self._known()) != answer.seen:
-                self._rebalance("topics have changed")
-            elif answer.missing and asyncio.get_running_loop().time() >= self._create_again_at:
-                self._rebalance("internal topics are still to be created")
+            membership = self._membership
+            if not membership.leads:
+                self._seen = self._rebalance_at = None
+            elif membership.phase is Phase.SETTLED:
+                await self._compare()
+
+    async def _compare(self) -> None:
+        if self._seen is None:  # it has come back as a static member, and hasn't placed the tasks that there are
+            try:
+                self._seen = topics_seen(self._topology, await self._look())
+            except _UNREACHABLE:
+                return
+            if any(status.code in _TOPICS_LACK for status in self._membership.statuses):
+                self._rebalance_at = self._later()
+        elif topics_seen(self._topology, self._known()) != self._seen:
+            self._rebalance("topics have changed")
+        elif self._rebalance_at is not None and asyncio.get_running_loop().time() >= self._rebalance_at:
+            self._rebalance("topics may be there now")
+
+    @staticmethod
+    def _later() -> float:
+        return asyncio.get_running_loop().time() + _LOOK_AGAIN_S
 
     def _rebalance(self, reason: str) -> None:
         log.info("%s: %s; the group rebalances", self._membership, reason)
-        self._answer = None
+        self._rebalance_at = self._later()
         self._membership.rebalance(reason)
         self._rebalance_wanted()
 
