@@ -13,7 +13,7 @@ from kohort.client.streams.classic.led_group import JoinedMember, LeaderSettings
 from kohort.client.streams.classic.subscription import Subscription, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode
 from kohort.streams.tasks import Role, TaskId
-from kohort.streams.topology import Topology
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
 from .topics import Topics
 from .world import END, PARTITIONS, TASKS, TOPOLOGY
@@ -159,3 +159,23 @@ def test_a_group_comes_to_rest(members: list[Member], chosen: LeaderSettings) ->
         raise AssertionError("the group doesn't come to rest")
     assert set().union(*(claimed(each) for each in members)) == TASKS
     assert result.moving == 0
+
+
+TOPICS = st.sampled_from(["words", "counts", "by-word", "none"])
+INTERNAL = st.builds(InternalTopic, TOPICS, partitions=st.integers(-1, 5))
+PARTS = st.builds(
+    Subtopology,
+    source_topics=st.lists(TOPICS, max_size=2),
+    source_patterns=st.lists(st.sampled_from(["w.*", "none.*", "["]), max_size=2),
+    repartition_sources=st.lists(INTERNAL, max_size=2),
+    repartition_sinks=st.lists(TOPICS, max_size=2),
+    changelogs=st.lists(INTERNAL, max_size=2),
+)
+TOPOLOGIES = st.builds(Topology, st.dictionaries(st.sampled_from(["", "0", "1"]), PARTS, max_size=3), st.integers(0, 2))
+
+
+@given(st.lists(TOPOLOGIES, min_size=1, max_size=3), SETTINGS)
+def test_no_topology_stops_a_leader(topologies: list[Topology], chosen: LeaderSettings) -> None:
+    members = [Member(str(i), Subscription(topology=each), 3, 3, False) for i, each in enumerate(topologies)]
+    result = lead([each.joined() for each in members], "0", TOPOLOGY, topics(), chosen)
+    assert result.assignments.keys() == {each.name for each in members}

@@ -16,4 +16,7 @@ class Topics:
         return self.counts.get(topic)
 
     def matching(self, pattern: str) -> Sequence[str]:
-        return [name for name in sorted(self.counts) if re.fullmatch(pattern, name)]
+        try:
+            return [name for name in sorted(self.counts) if re.fullmatch(pattern, name)]
+        except re.error:
+            return []
