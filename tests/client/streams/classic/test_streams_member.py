@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kohort.client import streams_group_leader
 from kohort.client.admin import Admin
 from kohort.client.errors import ConfigError
 from kohort.client.streams_member import (
@@ -113,6 +114,22 @@ def test_sources_that_come_late() -> None:
             await admin.topics.create("in", partitions=2)
             await until(lambda: a.has(Role.ACTIVE) == [0, 1])
             await until(lambda: a.member.statuses == ())
+
+    run(test())
+
+
+def test_a_static_leader_that_comes_back_hears_of_sources_that_came_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams_group_leader, "_LOOK_MS", 50)
+    monkeypatch.setattr(streams_group_leader, "_LOOK_AGAIN_S", 0.1)
+    static = classic() | {"instance_id": "i", "process_id": "p"}
+
+    async def test() -> None:
+        async with Broker(QUICK) as server, Admin(server.bootstrap_servers) as admin:
+            async with joined(server.bootstrap_servers, **static) as a:
+                await until(lambda: [each.code for each in a.member.statuses] == [StatusCode.MISSING_SOURCE_TOPICS])
+            await admin.topics.create("in", partitions=2)
+            async with joined(server.bootstrap_servers, **static) as a:
+                await until(lambda: a.has(Role.ACTIVE) == [0, 1])
 
     run(test())
 
