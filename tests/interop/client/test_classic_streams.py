@@ -24,6 +24,7 @@ from kohort.client.streams_member import (
     Topology,
 )
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import KafkaError
 from tests.client.streams.test_streams_member import Application
 from tests.spark.runtime.faults import Instances
 from tests.tools import MAVEN
@@ -149,6 +150,38 @@ def test_auto_takes_streams_groups_where_they_are_served(server: Server) -> None
             assert kind == STREAMS_GROUPS[server.name]  # type: ignore[attr-defined]
             await a.close()
             await application.task
+
+    run(test())
+
+
+@pytest.mark.parametrize(("theirs", "other"), [("streams", "classic"), ("classic", "streams")])
+def test_a_group_has_one_protocol_and_takes_the_other_when_it_is_empty(server: Server, theirs: str, other: str) -> None:
+    if STREAMS_GROUPS[server.name] == "classic":  # type: ignore[attr-defined]
+        pytest.skip("it has classic groups alone")
+
+    async def test() -> None:
+        group, topology = await created(server)
+        async with member(server, group, topology, group_protocol=theirs) as a:
+            first = Application(a)
+            await until(lambda: shared(first))
+            async with member(server, group, topology, group_protocol=other) as b:
+                with pytest.raises(KafkaError, match="members of another protocol"):
+                    await b.next_event()
+            async with member(server, group, topology, group_protocol="auto") as c:
+                second = Application(c)
+                await until(lambda: shared(first, second) and len(c.tasks) == 3)
+                at = TopicPartition(f"{group}-in", 0)
+                await next(one for one in (a, c) if TASKS[0] in one.tasks).commit({at: 5})
+                await c.close()
+                await second.task
+            await a.close()
+            await first.task
+        async with member(server, group, topology, group_protocol=other) as d:
+            third = Application(d)
+            await until(lambda: shared(third))
+            assert await d.committed([at]) == {at: OffsetAndMetadata(5)}
+            await d.close()
+            await third.task
 
     run(test())
 
