@@ -17,7 +17,7 @@ from kohort.client.streams.classic.subscription import decode_subscription
 from kohort.client.streams.classic.versions import ErrorCode as LeaderError
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.transitions import HEARTBEATING, State
+from kohort.client.streams.transitions import HEARTBEATING
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -29,32 +29,31 @@ from tests.client.streams.classic.simulated import TOPOLOGY
 
 TASKS = [TaskId(name, partition) for name in "01" for partition in range(2)]
 CODES = st.sampled_from(
-    [ErrorCode.NONE] * 6
+    [ErrorCode.NONE] * 30
     + [
         ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED,
         ErrorCode.FENCED_INSTANCE_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     ]
 )  # fmt: skip
-ASSIGNMENTS = st.one_of(
-    st.builds(
-        Assignment,
-        tasks=st.dictionaries(st.sampled_from(TASKS), st.sampled_from(Role)),
-        join_again=st.booleans(),
-        error=st.sampled_from([LeaderError.NONE] * 4 + [*LeaderError]),
-        supported=st.integers(1, 4),
-        common=st.integers(1, 4),
-        acceptable_lag=st.none() | st.integers(0, 100),
-        probing_ms=st.none() | st.integers(0, 5_000),
-        statuses=st.sampled_from([(), (), (Status(StatusCode.SHUTDOWN_APPLICATION, "x"),)]),
-    ).map(encode_assignment),
-    st.binary(max_size=8),
-)
+_READABLE = st.builds(
+    Assignment,
+    tasks=st.dictionaries(st.sampled_from(TASKS), st.sampled_from(Role)),
+    join_again=st.booleans(),
+    error=st.sampled_from([LeaderError.NONE] * 12 + [*LeaderError]),
+    supported=st.integers(1, 4),
+    common=st.integers(1, 4),
+    acceptable_lag=st.none() | st.integers(0, 100),
+    probing_ms=st.none() | st.integers(0, 5_000),
+    statuses=st.sampled_from([()] * 9 + [(Status(StatusCode.SHUTDOWN_APPLICATION, "x"),)]),
+).map(encode_assignment)
+ASSIGNMENTS = st.one_of(*[_READABLE] * 7, st.binary(max_size=8))
 STEPS = st.lists(
     st.sampled_from(
-        ["talk"] * 8 + ["look"] * 3 + ["close"] * 3 + ["wait", "fail", "stop", "quit", "offsets", "shutdown", "rejoin"]
+        ["talk"] * 14 + ["look"] * 5 + ["close"] * 3 + ["wait", "fail", "stop", "offsets", "shutdown"] + ["rejoin"] * 3
     ),
-    max_size=60,
+    min_size=30,
+    max_size=80,
 )
 
 
@@ -152,11 +151,6 @@ class Walk:
                 self.member.on_failure(self.now)
             case "stop":
                 self.member.stop(self.now)
-            case "quit":
-                self.member.quit(self.now)
-                if self.member.state in (State.DEPARTING, State.LEFT):
-                    self.has.clear()
-                    self.closing.clear()
             case "offsets":
                 at = self.draw(st.dictionaries(st.sampled_from(TASKS), st.integers(0, 200)))
                 self.member.offsets.update(at, dict.fromkeys(at, 200))
