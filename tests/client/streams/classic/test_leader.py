@@ -270,9 +270,11 @@ def test_the_greatest_topology_epoch_wins() -> None:
     assert owned(world.member("a").answers()) == {"a": set(), "b": {0, 1, 2, 3}}
 
 
-def test_tasks_of_another_name_wait_for_the_input_that_an_older_topology_reads() -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_tasks_of_another_name_wait_for_the_input_that_an_older_topology_reads(version: int) -> None:
+    """A member that can't say which topology it runs is taken to run the leader's."""
     newer = Topology({"renamed": Subtopology(source_topics=["words"])}, epoch=1)
-    world = World(FILTER).member("a", tasks(ACTIVE, 0, 1)).member("b", topology=newer)
+    world = World(FILTER).member("a", tasks(ACTIVE, 0, 1), version=version).member("b", topology=newer)
     answers = world.answers()
     assert owned(answers) == {"a": set(), "b": {2, 3}}
     assert answers["a"].join_again

@@ -53,7 +53,7 @@ def lead(
     group = read_members(members, settings.latest)
     runs = choose_topology(group.read, own)
     configured = configure(runs.topology, topics.partitions, topics.matching)
-    decided = _decide(group, runs, configured, settings, memory)
+    decided = _decide(group, own, runs, configured, settings, memory)
     return GroupAssignment(
         assignments=_Answers(group, runs, configured, decided, settings).encoded(leader_id),
         topology=runs.topology,
@@ -91,6 +91,7 @@ class _Decided:
 
 def _decide(
     group: GroupMembers,
+    own: Topology,
     runs: GroupTopology,
     configured: ConfiguredTopology,
     settings: LeaderSettings,
@@ -103,9 +104,7 @@ def _decide(
         return _Decided(nobody)
     refined = place_tasks(group, group.read.keys() - runs.stale.keys(), configured, settings, memory.static)
     unknown_owners = bool(group.unreadable.keys() - memory.refused)
-    held = {
-        name: Held(group.process(name), each.topology or runs.topology, each.tasks) for name, each in group.read.items()
-    }
+    held = {name: Held(group.process(name), each.topology or own, each.tasks) for name, each in group.read.items()}
     handed_over = hand_over(refined.tasks, held, runs.topology, unknown_owners=unknown_owners)
     return _Decided(
         replace(handed_over, tasks={**nobody.tasks, **handed_over.tasks}), len(refined.moving), unknown_owners
