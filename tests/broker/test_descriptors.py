@@ -145,17 +145,17 @@ def test_connections_are_refused_first(tmp_path: Path) -> None:
 
 @pytest.fixture
 def without_descriptors(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Opens no file whose path has a word any more, and has no reserve; an empty word lets all be opened again."""
+    """Opens no file in directories of a name any more, and has no reserve; an empty name lets all be opened again."""
     real: Callable[..., int] = os.open
     forbidden = [""]
 
     def limited(path: Any, flags: int, *rest: Any, **options: Any) -> int:
-        if forbidden[0] and forbidden[0] in str(path):
+        if forbidden[0] in Path(path).parts:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return real(path, flags, *rest, **options)
 
-    def forbid(word: str) -> None:
-        forbidden[0] = word
+    def forbid(name: str) -> None:
+        forbidden[0] = name
 
     monkeypatch.setattr(os, "open", limited)
     monkeypatch.setattr(Descriptors, "make_room", lambda *_: False)

@@ -252,6 +252,16 @@ def test_the_end_of_a_session_leaves_a_later_one_of_the_member_alone(
     assert errors(answers(broker, share_fetch(topic, 1))[0]) == []
 
 
+def test_the_end_of_a_session_releases_what_is_held_of_forgotten_partitions(broker: Broker, topic: Topic) -> None:
+    """A partition that went to another member isn't in the session any more; its locks would last until they expire."""
+    assert acquired(answers(broker, share_fetch(topic))[0]) == [(0, 9, 1)]
+    answers(broker, share_fetch(topic, 1, indexes=(), forget=[0]))
+    other = answers(broker, share_fetch(topic, member="other", max_wait_ms=1000))
+    assert other == []
+    broker.shares.release(GROUP, MEMBER)
+    assert acquired(other[0]) == [(0, 9, 2)]
+
+
 @pytest.mark.parametrize("how", ["fenced by its group", "opened again"])
 def test_a_fetch_gets_no_records_once_its_session_is_over(broker: Broker, topic: Topic, how: str) -> None:
     """It waits before the others, and would take what its member has just lost, or what nobody receives."""

@@ -36,6 +36,7 @@ def handle(
         error_message=None, allow_replication_factor_change=requested, responses=[]
     )
     for topic in request.topics:
+        yield
         outcome = Topic(name=topic.name, partitions=[])
         response.responses.append(outcome)
         for move in topic.partitions:

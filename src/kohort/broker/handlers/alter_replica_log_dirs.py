@@ -7,7 +7,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
-from kohort.broker.turns import Slices
+from kohort.broker.turns import Slices, in_slices
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
@@ -22,6 +22,7 @@ def handle(request: AlterReplicaLogDirsRequest, context: Context) -> Slices[Alte
     outcomes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
+            yield
             of_topic = outcomes.setdefault(topic.name, {})
             for index in topic.partitions:
                 of_topic[index] = (
@@ -30,15 +31,14 @@ def handle(request: AlterReplicaLogDirsRequest, context: Context) -> Slices[Alte
                     else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 )
                 yield
-    return AlterReplicaLogDirsResponse(
-        results=[
-            Result(
-                topic_name=name,
-                partitions=[Result.Partition(partition_index=index, error_code=code) for index, code in codes.items()],
-            )
-            for name, codes in outcomes.items()
-        ]
-    )
+    results = yield from in_slices(_result, outcomes.items())
+    return AlterReplicaLogDirsResponse(results=results)
+
+
+def _result(outcome: tuple[str, dict[int, ErrorCode]]) -> Result:
+    name, codes = outcome
+    partitions = [Result.Partition(partition_index=index, error_code=code) for index, code in codes.items()]
+    return Result(topic_name=name, partitions=partitions)
 
 
 def _outcome(path: str, topic: str, index: int, context: Context) -> ErrorCode:

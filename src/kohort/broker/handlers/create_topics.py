@@ -41,6 +41,7 @@ def handle(request: CreateTopicsRequest, context: Context) -> Slices[CreateTopic
     refused: dict[str, KafkaError] = {}
     wanted: dict[str, Wanted] = {}
     for topic in request.topics:
+        yield
         if times[topic.name] > 1:
             refused[topic.name] = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         elif _is_the_brokers_own(topic.name) and context.broker.topics.get(topic.name) is None:

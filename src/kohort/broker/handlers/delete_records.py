@@ -24,9 +24,11 @@ def handle(request: DeleteRecordsRequest, context: Context) -> Slices[DeleteReco
     # The last offset counts for a repeated partition.
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
+        yield
         wanted.setdefault(topic.name, {}).update({each.partition_index: each.offset for each in topic.partitions})
     response = DeleteRecordsResponse(topics=[])
     for name, offsets in wanted.items():
+        yield
         outcome = Topic(name=name, partitions=[])
         response.topics.append(outcome)
         for index, offset in offsets.items():

@@ -21,6 +21,7 @@ def handle(request: DescribeProducersRequest, context: Context) -> Slices[Descri
     """Describes each partition once: repeated ones could make the response many times as large as the request."""
     response = DescribeProducersResponse(topics=[])
     for name, indexes in {topic.name: topic.partition_indexes for topic in request.topics}.items():
+        yield
         topic = Topic(name=name, partitions=[])
         response.topics.append(topic)
         for index in dict.fromkeys(indexes):

@@ -38,9 +38,11 @@ def handle(request: ListOffsetsRequest, context: Context) -> Slices[ListOffsetsR
     topics = []
     seen: set[tuple[str, int]] = set()
     for requested in request.topics:
+        yield
         allowed = context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, requested.name)
         found = []
         for wanted in requested.partitions:
+            yield
             if (requested.name, wanted.partition_index) in seen:
                 found.append(_failed(wanted, ErrorCode.INVALID_REQUEST))
                 continue
@@ -60,7 +62,6 @@ def _failed(wanted: _Requested, code: ErrorCode) -> _Found:
 
 
 def _look_up(wanted: _Requested, partition: Partition | None, committed: bool, context: Context) -> Slices[_Found]:
-    yield
     version = context.version
     if partition is None:
         return _failed(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -36,6 +36,7 @@ def handle(
     answers: list[_Topic] = []
     accepted: list[OffsetCommitRequest.Topic] = []
     for requested in request.topics:
+        yield
         if context.version >= BY_ID:
             topic = topics.by_id(requested.topic_id)
             error = ErrorCode.UNKNOWN_TOPIC_ID

@@ -50,6 +50,7 @@ def handle(request: OffsetFetchRequest, context: Context) -> Slices[OffsetFetchR
             found.topics.append(of_topic)
     answers = []
     for each_topic in found.topics:
+        yield
         partitions = yield from in_slices(_before_groups, each_topic.partitions)
         answers.append(OffsetFetchResponse.Topic(name=each_topic.name, partitions=partitions))
     return OffsetFetchResponse(topics=answers, error_code=found.error_code)
@@ -75,6 +76,7 @@ def _fetch(requested: _Requested, require_stable: bool, context: Context) -> Sli
     if requested.topics is not None:
         wanted = []
         for topic in requested.topics:
+            yield
             error = _resolve_name(topic, context)
             if error:
                 of_topic = yield from _failed(topic.name, topic.topic_id, topic.partition_indexes, error)

@@ -25,6 +25,7 @@ def handle(request: OffsetForLeaderEpochRequest, context: Context) -> Slices[Off
     all_allowed = context.cluster_allowed(Operation.CLUSTER_ACTION, audited=False)
     topics = []
     for topic in request.topics:
+        yield
         allowed = all_allowed or context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
         answer = Answer(topic=topic.topic, partitions=[])
         topics.append(answer)

@@ -65,6 +65,7 @@ class _Production:
         topics = context.broker.topics
         seen: set[tuple[str, int]] = set()
         for data in request.topic_data:
+            yield
             if self.by_id:
                 topic = topics.by_id(data.topic_id)
                 responses = _TopicResponse(topic_id=data.topic_id)
@@ -74,6 +75,7 @@ class _Production:
             self._response.responses.append(responses)
             error = refusal or self._topic_error(topic, data.name)
             for part in data.partition_data:
+                yield
                 response = _Partition(index=part.index, base_offset=-1)
                 responses.partition_responses.append(response)
                 if error:

@@ -45,9 +45,11 @@ def handle(
         done()
 
     for marker in request.markers:
+        yield
         outcome = Outcome(producer_id=marker.producer_id, topics=[])
         response.markers.append(outcome)
         for topic in marker.topics:
+            yield
             partitions = [Written(partition_index=index) for index in topic.partition_indexes]
             outcome.topics.append(Outcome.Topic(name=topic.name, partitions=partitions))
             for written in partitions:

@@ -114,11 +114,11 @@ class SharePartitions:
             self._release(session)
 
     def _release(self, session: ShareSession) -> None:
-        """Releases what a session's member holds; a group without sessions needs no share partitions."""
-        for key in session.partitions:
-            hosted = self.get(session.group_id, key)
-            if hosted is not None:
-                hosted.release(session.member_id)
+        """Releases what a session's member holds, of partitions that aren't in the session any more, too: nobody else
+        would get that until its locks expire. A group without sessions needs no share partitions.
+        """
+        for hosted in self.of_group(session.group_id):
+            hosted.release(session.member_id)
         if not self.sessions.has_members(session.group_id):
             for hosted in self.of_group(session.group_id):
                 hosted.retire()
