@@ -9,7 +9,7 @@ from kohort.client.administration.groups import BY_COORDINATOR
 from kohort.client.administration.request_router import Failure, Node, Outcomes, RequestRouter
 from kohort.client.cluster import Cluster
 from kohort.client.errors import kafka_error
-from kohort.client.streams.classic.membership import PROTOCOL_TYPE
+from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse

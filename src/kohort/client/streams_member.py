@@ -14,7 +14,6 @@ from kohort.client.errors import ClosedError, CommitFailedError, ConfigError
 from kohort.client.lifecycle import Lifecycle
 from kohort.client.member_offsets import MemberOffsets
 from kohort.client.membership.settings import MembershipSettings
-from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.committing_member import CommittingStreamsMember
 from kohort.client.streams.events import (
@@ -32,7 +31,6 @@ from kohort.client.streams.membership import StreamsMembership
 from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import GroupProtocol, MemberSettings
 from kohort.client.streams.transitions import State
-from kohort.client.streams_group_leader import StreamsGroupLeader
 from kohort.client.streams_group_protocol import choose_group_protocol
 from kohort.client.streams_member_loop import StreamsMemberLoop, now_ms
 from kohort.client.time_limit import time_limit
@@ -130,6 +128,10 @@ class StreamsMember(Lifecycle):
         cluster, settings = self._cluster, self._settings
         self._membership: StreamsMembership
         if protocol == "classic":
+            # Placement is much to load, and members of streams groups don't need it.
+            from kohort.client.streams.classic.membership import ClassicMembership
+            from kohort.client.streams_group_leader import StreamsGroupLeader
+
             self._membership = member = ClassicMembership(
                 settings, cluster.backoff(), self._classic, leave_within_ms=_LEAVE_WITHIN_MS
             )

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Connection
@@ -15,10 +15,12 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.membership import StreamsMembership
 from kohort.client.streams.transitions import State
-from kohort.client.streams_group_leader import StreamsGroupLeader
 from kohort.client.time_limit import time_limit
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Response
+
+if TYPE_CHECKING:
+    from kohort.client.streams_group_leader import StreamsGroupLeader
 
 log = logging.getLogger(__name__)
 

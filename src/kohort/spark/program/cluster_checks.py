@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.errors import PartialFailureError
-from kohort.client.streams.classic.membership import PROTOCOL_TYPE
+from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.spark.errors import ProgramError

@@ -12,6 +12,7 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.classic.assignment import Assignment, decode_assignment
 from kohort.client.streams.classic.errors import CLASSIC_ERRORS
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase, Step
+from kohort.client.streams.classic.protocol import PROTOCOL_NAME, PROTOCOL_TYPE
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.classic.subscription import Subscription, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
@@ -27,8 +28,6 @@ from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 
 log = logging.getLogger(__name__)
 
-PROTOCOL_TYPE: Final = "stream"
-PROTOCOL_NAME: Final = "stream"
 _JOIN_GRACE_MS: Final = 5_000
 """Beyond the rebalance timeout, until the coordinator must have responded to a join."""
 _SEVERAL_MEMBERS: Final = 3
