@@ -2,6 +2,7 @@
 
     python -m tests.chaos --rounds 20
     python -m tests.chaos --rounds 3 --seed 7 --kafka
+    python -m tests.chaos --rounds 3 --kafka 3.9 --group-protocol classic
 
 Every round sends flights, and meanwhile one thing happens to an instance or to the broker. After it, what the
 application has put out, read by librdkafka (committed records only), must be what a batch over all flights gives.
@@ -77,15 +78,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, help="to see the same again; by default another one each time")
-    parser.add_argument("--kafka", action="store_true", help="on Apache Kafka instead of Kohort's broker (needs Java)")
+    parser.add_argument(
+        "--kafka", nargs="?", const="4.4", choices=("4.4", "3.9", "3.3"),
+        help="on Apache Kafka instead of Kohort's broker, the newest by default (needs Java)",
+    )  # fmt: skip
+    parser.add_argument("--group-protocol", choices=("streams", "classic", "auto"), default="streams")
     parser.add_argument("--flights", type=int, default=6_000, help="records a round")
     parser.add_argument("--keep", type=Path, help="a directory to leave logs and journals in")
     options = parser.parse_args()
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
-    broker = apache_kafka if options.kafka else kohort_broker
-    say(f"{options.rounds} rounds on {'Apache Kafka' if options.kafka else 'kohort serve'}, seed {seed}")
-    with tempfile.TemporaryDirectory(prefix="kohort-chaos-") as scratch, broker() as server:
-        field = Field(server, options.keep or Path(scratch))
+    broker = apache_kafka(options.kafka) if options.kafka else kohort_broker()
+    where = f"Apache Kafka {options.kafka}" if options.kafka else "kohort serve"
+    say(f"{options.rounds} rounds on {where}, seed {seed}")
+    with tempfile.TemporaryDirectory(prefix="kohort-chaos-") as scratch, broker as server:
+        field = Field(server, options.keep or Path(scratch), options.group_protocol)
         try:
             return rounds(field, options.rounds, options.flights, random.Random(seed))
         finally:

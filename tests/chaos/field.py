@@ -45,6 +45,7 @@ _GROUPS = {
     "group.streams.min.heartbeat.interval.ms": 100, "group.streams.heartbeat.interval.ms": 500,
     "group.streams.assignment.interval.ms": 0, "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.min.task.offset.interval.ms": 500, "group.streams.task.offset.interval.ms": 1_000,
+    "group.min.session.timeout.ms": 1_000, "group.initial.rebalance.delay.ms": 0,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
 }  # fmt: skip
 
@@ -57,17 +58,24 @@ def kohort_broker() -> Iterator[Server]:
 
 
 @contextmanager
-def apache_kafka() -> Iterator[Server]:
-    """Apache Kafka, the newest there is."""
+def apache_kafka(version: str) -> Iterator[Server]:
+    """Apache Kafka: "4.4", the newest there is, or one without streams groups."""
     from tests.interop.newest_kafka import NewestKafka
+    from tests.interop.older_kafka import OlderKafka
 
-    class Node(NewestKafka):
+    class Newest(NewestKafka):
+        @property
+        def bootstrap_servers(self) -> str:
+            return self.bootstrap
+
+    class Older(OlderKafka):
         @property
         def bootstrap_servers(self) -> str:
             return self.bootstrap
 
     with tempfile.TemporaryDirectory(prefix="kohort-kafka-") as directory:
-        node = Node(Path(directory) / "node", {key: str(value) for key, value in _GROUPS.items()})
+        home, settings = Path(directory) / "node", {key: str(value) for key, value in _GROUPS.items()}
+        node = Newest(home, settings) if version == "4.4" else Older(home, version, settings)
         node.start()
         try:
             yield node
@@ -83,8 +91,10 @@ class Field:
         delivered: those that the broker has, and where.
     """
 
-    def __init__(self, server: Server, directory: Path) -> None:
-        self.server = server
+    def __init__(self, server: Server, directory: Path, group_protocol: str = "streams") -> None:
+        self.server, self._options = server, ["--group-protocol", group_protocol]
+        if group_protocol != "streams":
+            self._options += ["--session-timeout-ms", str(SESSION_MS)]
         self.directory = directory
         self.delivered: list[Delivered] = []
         self._sent = 0
@@ -112,7 +122,8 @@ class Field:
 
     def instance(self, name: str, *options: str) -> Instance:
         """Start an instance; it's killed in the end, if it still runs."""
-        made = Instance(self.directory / name, self.server.bootstrap_servers, "--application-id", APPLICATION, *options)
+        given = ("--application-id", APPLICATION, *self._options, *options)
+        made = Instance(self.directory / name, self.server.bootstrap_servers, *given)
         self._instances.append(self._stack.enter_context(made))
         return made
 

@@ -63,11 +63,14 @@ def main() -> None:
     parser.add_argument("--application-id", default="delays")
     parser.add_argument("--directory", type=Path, required=True, help="for its state and its journal")
     parser.add_argument("--standbys", type=int, default=1)
+    parser.add_argument("--group-protocol", choices=("streams", "classic", "auto"), default="streams")
+    parser.add_argument("--session-timeout-ms", type=int, help="by default the group's")
     parser.add_argument("--master", default="local[1]")
     options = parser.parse_args()
     app = application(
         options.servers, options.application_id, state_dir=options.directory / "state",
-        num_standby_replicas=options.standbys,
+        num_standby_replicas=options.standbys, group_protocol=options.group_protocol,
+        session_timeout_ms=options.session_timeout_ms,
     )  # fmt: skip
     with JournalWriter(options.directory / "journal.jsonl", options.directory.name) as journal:
         app.run(session(options.master), listeners=[journal], progress=False)

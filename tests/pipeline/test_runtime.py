@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kohort.client.streams.settings import GroupProtocol
 from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
 from kohort.spark.errors import ApplicationError
 from kohort.spark.runtime.subtopology_runner import THREAD_NAME
@@ -20,10 +21,13 @@ from .applications import Heard, create_topics, producer, read, run_until
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
 
 
-def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("group_protocol", ["streams", "classic"])
+def test_flights(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path, group_protocol: GroupProtocol
+) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
     create_topics(servers, "flights", "airlines", "delays-by-hour")
-    app = StreamsApp("delays-app", bootstrap_servers=servers, state_dir=tmp_path)
+    app = StreamsApp("delays-app", bootstrap_servers=servers, state_dir=tmp_path, group_protocol=group_protocol)
     flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="time_hour")
     airlines = app.table("airlines", schema="carrier STRING, name STRING", key="carrier")
     late = flights.transform(lambda df: df.where("dep_delay is not null")).join(airlines, "carrier")

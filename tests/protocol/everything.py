@@ -12,6 +12,7 @@ from kohort.protocol.message import Message
 from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type
 
 MESSAGES: list[type[Message]] = list(all_messages().values())
+OURS = {"StreamsSubscription", "StreamsAssignment"}  # Kohort's own: Kafka has no such messages
 
 
 def message_versions() -> Iterator[tuple[type[Message], int]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from kohort.protocol.schema import Array, Struct, StructType
 
-from .everything import MESSAGES
+from .everything import MESSAGES, OURS
 
 FIELDS = Path(__file__).with_name("vectors") / "kafka_fields.jsonl"
 
@@ -53,6 +53,8 @@ def test_fields_are_those_of_kafka() -> None:
         facts[7] = facts[7] or (message, facts[0]) in IGNORABLE_HERE
         kafka.setdefault(message, []).append(facts)
     for message in MESSAGES:
+        if message.__name__ in OURS:
+            continue
         versions = message.__message__.versions
         ours = list(declared(message, "", versions[0], versions[-1]))
         assert ours == kafka.pop(message.__name__, []), message.__name__

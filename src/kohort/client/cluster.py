@@ -131,6 +131,11 @@ class Cluster(Lifecycle):
         if before is None or not before.issuperset(topics):
             self._metadata.request_refresh(urgent=True)
 
+    @property
+    def follows_all(self) -> bool:
+        """Whether it keeps all topics in `info`."""
+        return self._metadata.followed is None
+
     def follow_all(self) -> None:
         """Keeps all topics in `info`."""
         if self._metadata.followed is not None:

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import uuid
 from collections.abc import Collection, Mapping
 from typing import Final, Self
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
-from kohort.client.errors import (
-    ClientError,
-    ClosedError,
-    CommitFailedError,
-    ConnectionLostError,
-    RequestTimeoutError,
-    UnsupportedError,
-)
-from kohort.client.heartbeat_errors import Reaction
+from kohort.client.errors import ClosedError, CommitFailedError, ConfigError
 from kohort.client.lifecycle import Lifecycle
 from kohort.client.member_offsets import MemberOffsets
 from kohort.client.membership.settings import MembershipSettings
-from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.committing_member import CommittingStreamsMember
 from kohort.client.streams.events import (
     Assigned,
@@ -36,28 +27,25 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
-from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
+from kohort.client.streams.membership import StreamsMembership
 from kohort.client.streams.membership_manager import StreamsMembershipManager
-from kohort.client.streams.settings import MemberSettings
+from kohort.client.streams.settings import GroupProtocol, MemberSettings
 from kohort.client.streams.transitions import State
+from kohort.client.streams_group_protocol import choose_group_protocol
+from kohort.client.streams_member_loop import StreamsMemberLoop, now_ms
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.streams.endpoint import Endpoint
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError
 
 __all__ = [
-    "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic", "Lost", "Revoked",
-    "Role", "RolesChanged", "ShutdownRequested", "State", "Status", "StatusCode", "StatusesChanged", "StreamsMember",
-    "Subtopology", "TaskId", "Topology", "TopologyError",
+    "Assigned", "ClassicSettings", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic",
+    "Lost", "Revoked", "Role", "RolesChanged", "ShutdownRequested", "State", "Status", "StatusCode",
+    "StatusesChanged", "StreamsMember", "Subtopology", "TaskId", "Topology", "TopologyError",
 ]  # fmt: skip
 
-log = logging.getLogger(__name__)
-
-_GROUP: Final = CoordinatorKind.GROUP
 _LEAVE_WITHIN_MS: Final = 5_000  # that others get the tasks sooner is not worth waiting longer
 
 
@@ -87,7 +75,12 @@ class StreamsMember(Lifecycle):
         rack_id: the rack that it runs in; by default the configuration's `client_rack`.
         client_tags: over which standbys are spread: `{"zone": "eu-1a"}`.
         user_endpoint: host and port where the application answers queries.
-        rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it.
+        rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it; in a classic
+            group, how long the others wait for the member to join again.
+        group_protocol: "streams"; or "classic", on brokers that have no streams groups: then one of the members places
+            the tasks; or "auto": a streams group where the brokers have them, and the group isn't a classic one with
+            members. All members of a group have the same one.
+        classic: what in a streams group is the group's configuration.
 
     Raises:
         ConfigError: a value that can't be, or a topology that no group can run.
@@ -105,7 +98,11 @@ class StreamsMember(Lifecycle):
         client_tags: Mapping[str, str] | None = None,
         user_endpoint: tuple[str, int] | None = None,
         rebalance_timeout_ms: int = 300_000,
+        group_protocol: GroupProtocol = "streams",
+        classic: ClassicSettings | None = None,
     ) -> None:
+        if group_protocol not in ("streams", "classic", "auto"):
+            raise ConfigError(f'group_protocol={group_protocol!r} should be "streams", "classic" or "auto"')
         self._cluster = Cluster(servers)
         config = self._cluster.config
         settings = MemberSettings(
@@ -119,22 +116,41 @@ class StreamsMember(Lifecycle):
             user_endpoint=None if user_endpoint is None else Endpoint(*user_endpoint),
             rebalance_timeout_ms=rebalance_timeout_ms,
         )
-        self._membership = StreamsMembershipManager(settings, self._cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
-        self._offsets = MemberOffsets(
-            self._cluster,
-            MembershipSettings(
-                group_id=group_id,
-                group_instance_id=instance_id,
-                group_protocol="consumer",  # offsets are committed and looked up in the same way
-                request_timeout_ms=config.request_timeout_ms,
-            ),
-            CommittingStreamsMember(self._membership, self._heartbeat_now),
-        )
-        self._runner: asyncio.Task[None] | None = None
-        self._response_received = asyncio.Event()  # the coordinator has responded, or never will
-        self._wake_up = asyncio.Event()  # there may be something to send
+        self._settings, self._group_protocol = settings, group_protocol
+        self._classic = ClassicSettings() if classic is None else classic
         self._event_ready = asyncio.Event()  # there may be an event
+        self._use("classic" if group_protocol == "classic" else "streams")
+        self._runner: asyncio.Task[None] | None = None
         self._closed = False
+
+    def _use(self, protocol: str) -> None:
+        """Becomes a member by a protocol; nothing has been sent yet."""
+        cluster, settings = self._cluster, self._settings
+        self._membership: StreamsMembership
+        if protocol == "classic":
+            # Placement is much to load, and members of streams groups don't need it.
+            from kohort.client.streams.classic.membership import ClassicMembership
+            from kohort.client.streams_group_leader import StreamsGroupLeader
+
+            self._membership = member = ClassicMembership(
+                settings, cluster.backoff(), self._classic, leave_within_ms=_LEAVE_WITHIN_MS
+            )
+            self._loop = StreamsMemberLoop(cluster, member, self._event_ready.set)
+            self._loop.leader = StreamsGroupLeader(cluster, member, self._classic, rebalance_wanted=self._loop.wake)
+        else:
+            self._membership = StreamsMembershipManager(settings, cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
+            self._loop = StreamsMemberLoop(cluster, self._membership, self._event_ready.set)
+        self._offsets = MemberOffsets(
+            cluster,
+            MembershipSettings(
+                group_id=settings.group_id,
+                group_instance_id=settings.instance_id,
+                # Offsets of streams groups are committed and looked up as those of consumer groups.
+                group_protocol="classic" if protocol == "classic" else "consumer",
+                request_timeout_ms=cluster.config.request_timeout_ms,
+            ),
+            CommittingStreamsMember(self._membership, self._loop.heartbeat_now),
+        )
 
     # Life ------------------------------------------------------------------------------------------------------
 
@@ -150,8 +166,16 @@ class StreamsMember(Lifecycle):
             raise ClosedError("the member is closed")
         if self._runner is None:
             await self._cluster.start()
+            if self._group_protocol == "auto" and self._membership.state is State.UNJOINED:
+                await self._choose_protocol()
             self._membership.begin(self._now())
-            self._runner = asyncio.create_task(self._run(), name="kohort-streams-member")
+            self._runner = asyncio.create_task(self._loop.run(), name="kohort-streams-member")
+
+    async def _choose_protocol(self) -> None:
+        if await choose_group_protocol(self._cluster, self._settings.group_id) == "classic":
+            reported = self._membership.offsets
+            self._use("classic")
+            self._membership.offsets = reported
 
     def leave(self, *, for_good: bool = False) -> None:
         """Revoke all tasks, and leave the group when they are closed. The events end after that.
@@ -206,7 +230,7 @@ class StreamsMember(Lifecycle):
                 while True:
                     self._event_ready.clear()
                     if (event := self._membership.next_event(self._now())) is not None:
-                        self._wake_up.set()
+                        self._loop.wake()
                         return event
                     if self._membership.state is State.FAILED and self._membership.error is not None:
                         raise self._membership.error
@@ -240,12 +264,12 @@ class StreamsMember(Lifecycle):
             end_offsets: the sum of the changelogs' ends.
         """
         self._membership.offsets.update(offsets, end_offsets)
-        self._wake_up.set()
+        self._loop.wake()
 
     def shutdown_application(self) -> None:
         """Ask that all members of the group stop; this one gets `ShutdownRequested`, too."""
         self._membership.shut_application_down()
-        self._wake_up.set()
+        self._loop.wake()
 
     async def commit(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], *, timeout_ms: int = 60_000
@@ -296,7 +320,7 @@ class StreamsMember(Lifecycle):
     @property
     def member_id(self) -> str:
         """Its id in the group."""
-        return self._membership.settings.member_id
+        return self._membership.member_id
 
     @property
     def state(self) -> State:
@@ -333,73 +357,12 @@ class StreamsMember(Lifecycle):
         """How often the group wants a report of offsets."""
         return self._membership.offsets.interval_ms
 
-    # Heartbeats ------------------------------------------------------------------------------------------------
+    # Requests --------------------------------------------------------------------------------------------------
 
     @staticmethod
     def _now() -> int:
-        return int(asyncio.get_running_loop().time() * 1000)
+        return now_ms()
 
     def _wake_all(self) -> None:
-        self._wake_up.set()
+        self._loop.wake()
         self._event_ready.set()
-
-    async def _heartbeat_now(self) -> None:
-        """Sends a heartbeat soon, and waits for its response."""
-        self._response_received.clear()
-        self._membership.heartbeat_soon(self._now())
-        self._wake_up.set()
-        await self._response_received.wait()
-
-    async def _run(self) -> None:
-        """Sends heartbeats until the member has left or failed."""
-        membership = self._membership
-        try:
-            while not membership.ended:
-                self._wake_up.clear()
-                due = membership.due_at
-                if due is not None and due <= self._now():
-                    await self._heartbeat()
-                    self._response_received.set()
-                    self._event_ready.set()
-                else:
-                    with contextlib.suppress(TimeoutError):
-                        async with time_limit(None if due is None else (due - self._now()) / 1000):
-                            await self._wake_up.wait()
-        except Exception as error:
-            log.exception("%s failed", membership)
-            membership.fail(error, self._now())
-        finally:
-            self._response_received.set()
-            self._event_ready.set()
-
-    async def _heartbeat(self) -> None:
-        """Sends the heartbeat that is due, and applies its response."""
-        membership, group_id = self._membership, self._membership.settings.group_id
-        try:
-            connection = await self._cluster.coordinator_connection(_GROUP, group_id)
-            version = connection.version(StreamsGroupHeartbeatRequest)
-            request = membership.request(self._now(), version)
-            response = await connection.ask(request, StreamsGroupHeartbeatResponse, version=version)
-        except (ConnectionLostError, RequestTimeoutError) as error:
-            log.info("%s: %s; trying again", membership, error)
-            self._cluster.forget_coordinator(_GROUP, group_id)
-            membership.on_failure(self._now())
-            return
-        except KafkaError as error:
-            if error.code.retriable:
-                membership.on_failure(self._now())
-            else:
-                membership.fail(HEARTBEAT_ERRORS.fatal_error(error.code, error.detail), self._now())
-            return
-        except UnsupportedError as error:
-            membership.fail(HEARTBEAT_ERRORS.fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)), self._now())
-            return
-        except ClientError as error:
-            membership.fail(error, self._now())
-            return
-        try:
-            if membership.on_response(response, self._now()) is Reaction.FIND_COORDINATOR:
-                self._cluster.forget_coordinator(_GROUP, group_id)
-        except ValueError as error:
-            log.warning("%s: %s: a response that makes no sense: %s", membership, connection.broker, error)
-            await connection.close()

@@ -10,6 +10,8 @@ from kohort.protocol.messages import api, apis, control_records
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.default_principal_data import DefaultPrincipalData
 from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
+from kohort.protocol.messages.streams_assignment import StreamsAssignment
+from kohort.protocol.messages.streams_subscription import StreamsSubscription
 from kohort.protocol.stored import record_types
 
 __all__ = ["all_messages", "find_message"]
@@ -24,6 +26,8 @@ def all_messages() -> dict[str, type[Message]]:
         ResponseHeader,
         ConsumerProtocolSubscription,
         ConsumerProtocolAssignment,
+        StreamsSubscription,
+        StreamsAssignment,
         DefaultPrincipalData,
         control_records.ControlRecordTypeSchema,
         control_records.EndTxnMarker,

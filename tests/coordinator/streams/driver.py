@@ -11,7 +11,6 @@ from uuid import UUID
 from kohort.coordinator.placement import Placement, TaskId
 from kohort.coordinator.shard import GroupSettings, GroupShard, value_version
 from kohort.coordinator.step import Client, Step, append_error
-from kohort.coordinator.streams.configured_topology import InternalTopic
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.results import HeartbeatResult
@@ -28,6 +27,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
 )
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
+from kohort.streams.configured_topology import InternalTopic
 from kohort.streams.tasks import Role, task_ids, tasks_of
 
 START = 1_700_000_000_000

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from kohort.client import Admin, Consumer, OffsetAndMetadata, StreamsMember, TopicPartition
+from kohort.client.streams.settings import GroupProtocol
 from kohort.client.streams_member import Assigned
 from kohort.spark.errors import ProgramError
 from kohort.spark.program import cluster_checks
@@ -92,6 +93,25 @@ def test_another_topology_under_the_same_application_id(kohort_broker: Broker) -
                 rf"Give the changed program another application_id, .*stop its instances, then reset this one",
             ):
                 await check_against(admin, after)
+
+    with_admin(kohort_broker, test)
+
+
+@pytest.mark.parametrize(("theirs", "other"), [("streams", "classic"), ("classic", "streams")])
+def test_a_group_of_the_other_protocol(kohort_broker: Broker, theirs: GroupProtocol, other: GroupProtocol) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        ours = await create(admin, name)
+        async with StreamsMember(kohort_broker.bootstrap_servers, name, ours.topology, group_protocol=theirs) as member:
+            async for event in member:
+                if isinstance(event, Assigned):
+                    break
+            await check_against(admin, ours, theirs)
+            await check_against(admin, ours, "auto")
+            with pytest.raises(
+                ProgramError, match=rf"are running with group_protocol='{theirs}'.*={other!r}: state is"
+            ):
+                await check_against(admin, ours, other)
+        await check_against(admin, ours, other)
 
     with_admin(kohort_broker, test)
 

@@ -11,6 +11,7 @@ from kohort.client.administration.group_types import (
     GroupType,
     StreamsMemberState,
 )
+from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ProtocolError
 from kohort.protocol.message import Message
@@ -136,7 +137,12 @@ def _classic_member(member: DescribeGroupsResponse.Group.Member, protocol_type: 
     topics: tuple[str, ...] = ()
     rack = None
     partitions: tuple[TopicPartition, ...] = ()
-    if protocol_type == "consumer":
+    streams = None
+    if protocol_type == PROTOCOL_TYPE:
+        from kohort.client.administration.classic_streams_members import streams_state
+
+        streams = streams_state(member)
+    elif protocol_type == "consumer":
         subscription = _decoded(ConsumerProtocolSubscription, member.member_metadata)
         if subscription is not None:
             topics, rack = subscription.topics, subscription.rack_id or None
@@ -161,6 +167,7 @@ def _classic_member(member: DescribeGroupsResponse.Group.Member, protocol_type: 
         pattern=None,
         partitions=partitions,
         target=None,
+        streams=streams,
     )
 
 

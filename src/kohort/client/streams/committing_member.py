@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 
-from kohort.client.streams.membership_manager import StreamsMembershipManager
+from kohort.client.streams.membership import StreamsMembership
 from kohort.client.types import GroupMetadata, TopicPartition
 
 
@@ -15,11 +15,11 @@ class CommittingStreamsMember:
         heartbeat_now: sends a heartbeat soon, and waits for its response.
     """
 
-    def __init__(self, membership: StreamsMembershipManager, heartbeat_now: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, membership: StreamsMembership, heartbeat_now: Callable[[], Awaitable[None]]) -> None:
         self._membership, self._heartbeat_now = membership, heartbeat_now
 
     def group_metadata(self) -> GroupMetadata:
-        """Its id and epoch now."""
+        """Its id, and its epoch or generation now."""
         return self._membership.group_metadata()
 
     def holds(self, partitions: Collection[TopicPartition]) -> bool:
@@ -27,7 +27,7 @@ class CommittingStreamsMember:
         return self._membership.runs(partitions)
 
     async def moved_on(self, generation: int) -> bool:
-        """Waits for the coordinator's next response; returns whether the member has another epoch then."""
+        """Waits for the coordinator's next response; returns whether its epoch is another one then."""
         if self._membership.epoch == generation:
             await self._heartbeat_now()
         return self._membership.epoch not in (0, generation)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.protocol.messages.streams_group_heartbeat import Status as WireStatus
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
 from kohort.streams.endpoint import Endpoint
@@ -56,14 +57,17 @@ def parse_response(response: StreamsGroupHeartbeatResponse, version: int) -> Par
             0, response.acceptable_recovery_lag if version else response.acceptable_recovery_lag_v0
         ),
         tasks=tasks,
-        statuses=None
-        if response.status is None
-        else tuple(Status(_code(status.status_code), status.status_detail) for status in response.status),
+        statuses=None if response.status is None else statuses_of(response.status),
         endpoint_epoch=response.endpoint_information_epoch,
         endpoints=None
         if response.partitions_by_user_endpoint is None
-        else _endpoints(response.partitions_by_user_endpoint),
+        else endpoints_of(response.partitions_by_user_endpoint),
     )
+
+
+def statuses_of(listed: Iterable[WireStatus]) -> tuple[Status, ...]:
+    """Returns the statuses that a message lists; codes that aren't known here stay numbers."""
+    return tuple(Status(_code(status.status_code), status.status_detail) for status in listed)
 
 
 def _code(code: int) -> StatusCode | int:
@@ -73,10 +77,10 @@ def _code(code: int) -> StatusCode | int:
         return code
 
 
-def _endpoints(
+def endpoints_of(
     listed: Iterable[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint],
 ) -> dict[Endpoint, EndpointPartitions]:
-    """Partitions by endpoint; several entries may be of one instance."""
+    """Returns partitions by endpoint; several entries of a message may be of one instance."""
     found: dict[Endpoint, EndpointPartitions] = {}
     nothing = EndpointPartitions(frozenset(), frozenset())
     for of in listed:

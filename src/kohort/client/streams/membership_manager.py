@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from typing import Final
 
 from kohort.client.backoff import Backoff
-from kohort.client.errors import ClientError
 from kohort.client.heartbeat_errors import Reaction
-from kohort.client.streams.events import (
-    EndpointPartitions,
-    EndpointsChanged,
-    Event,
-    ShutdownRequested,
-    StatusesChanged,
-)
 from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
 from kohort.client.streams.heartbeat_response import ParsedResponse, parse_response
-from kohort.client.streams.offset_reports import OffsetReports
+from kohort.client.streams.membership import JOIN, Call, StreamsMembership
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.task_reconciler import TaskReconciler
-from kohort.client.streams.transitions import HEARTBEATING, TRANSITIONS, Input, State
-from kohort.client.types import GroupMetadata, TopicPartition
+from kohort.client.streams.transitions import HEARTBEATING, Input, State
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint as WireEndpoint
 from kohort.protocol.messages.streams_group_heartbeat import (
     KeyValue,
@@ -30,139 +19,39 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
     TaskIds,
 )
-from kohort.streams.endpoint import Endpoint
-from kohort.streams.statuses import Status, StatusCode
-from kohort.streams.tasks import Role, TaskId, shown, task_ids
+from kohort.streams.tasks import Role, TaskId, task_ids
 from kohort.streams.topology_messages import topology_request
 
 log = logging.getLogger(__name__)
 
-_JOIN: Final = 0
 _LEAVE: Final = -1
 _LEAVE_FOR_A_WHILE: Final = -2
 _REPORTS_OFFSETS: Final = 1  # first version of the heartbeat whose brokers take task offsets
 _SESSION_MS: Final = 60_000  # the longest that brokers allow by default
+_HEARTBEAT: Final = Call(StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse)
 
 
-class StreamsMembershipManager:
-    """Joins, heartbeats, is fenced and leaves.
-
-    Its driver sends `request` at `due_at`, one at a time, and calls `on_response` or `on_failure` after it. Its
-    application takes `next_event` until there is none. All times are ms of one clock, given as `now`.
-
-    Args:
-        leave_within_ms: how long it tries to tell the group that it leaves.
+class StreamsMembershipManager(StreamsMembership):
+    """Joins, heartbeats, is fenced and leaves, all by one request.
 
     Attributes:
-        epoch: its member epoch; 0 while it isn't in the group.
-        offsets: how far copies of tasks' state are.
-        statuses, endpoints: those that the group sent last.
         heartbeat_interval_ms: the one that the group sent last.
     """
 
+    errors = HEARTBEAT_ERRORS
+
     def __init__(self, settings: MemberSettings, backoff: Backoff, *, leave_within_ms: int) -> None:
-        self.settings = settings
-        self.state = State.UNJOINED
-        self.epoch = _JOIN
-        self.tasks = TaskReconciler()
-        self.offsets = OffsetReports()
-        self.statuses: tuple[Status, ...] = ()
-        self.endpoints: dict[Endpoint, EndpointPartitions] = {}
+        super().__init__(settings, backoff, leave_within_ms=leave_within_ms)
         self.heartbeat_interval_ms = 0
-        self.error: Exception | None = None
-        self._backoff = backoff
-        self._leave_within_ms = leave_within_ms
-        self._leave_by = 0
-        self._for_good = False
-        self._last_epoch = -1  # the last one that the group gave it
         self._endpoint_epoch = -1
         self._reported: dict[TaskId, Role] | None = None  # the tasks that the group knows of; None: report everything
-        self._shutdown = False  # the application asks for it, and the group doesn't know yet
         self._response_lost = False  # and with it perhaps tasks that the group assigned or revoked
-        self._joins_since = 0
         self._in_flight: StreamsGroupHeartbeatRequest | None = None
         self._version = 0  # of the request in flight
-        self._next_at = 0  # when a heartbeat without changes is due
-        self._not_before = 0  # no heartbeat is sent before: there is a pause after failures
-        self._pending_events: list[Event] = []  # beside tasks; at most one of a kind
 
-    # What the user wants --------------------------------------------------------------------------------------
-
-    def begin(self, now: int) -> None:
-        """Join the group."""
-        self._on_input(Input.BEGIN, now)
-
-    def stop(self, now: int, *, for_good: bool = False) -> None:
-        """Revoke all tasks, then leave; a static member leaves for a while, unless `for_good`."""
-        self._for_good |= for_good
-        self._on_input(Input.STOP, now)
-
-    def quit(self, now: int, *, for_good: bool = False) -> None:
-        """Leave at once: the application has closed its tasks, or won't any more."""
-        self._for_good |= for_good
-        self._on_input(Input.QUIT, now)
-
-    def abandon(self, now: int) -> None:
-        """Leave without telling the group."""
-        self.quit(now)
-        self._on_input(Input.GONE, now)
-
-    def shut_application_down(self) -> None:
-        """Ask that all members of the group stop."""
-        self._shutdown = True
-
-    def closed(self, tasks: list[TaskId], now: int) -> None:
-        """The application has closed these tasks.
-
-        Raises:
-            ValueError: a task is neither revoked nor lost.
-        """
-        self.tasks.closed(tasks)
-        self._check_reconciled(now)
-
-    def next_event(self, now: int) -> Event | None:
-        """Returns the next event for the application, which counts as known then; None if there is none."""
-        if self.state is State.DEPARTING:
-            return None
-        for kind in (ShutdownRequested, StatusesChanged, EndpointsChanged):
-            # A request to shut down comes before the tasks that are revoked for it, other events after the tasks'.
-            if kind is StatusesChanged and (event := self.tasks.next_event()) is not None:
-                self._check_reconciled(now)
-                return event
-            for pending in self._pending_events:
-                if isinstance(pending, kind):
-                    self._pending_events.remove(pending)
-                    return pending
-        return None
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has left or failed."""
-        return self.state in (State.LEFT, State.FAILED)
-
-    def group_metadata(self) -> GroupMetadata:
-        """Returns its id and epoch, as commits need them.
-
-        A member that isn't in the group any more has its last epoch, so that its commits are fenced. The epoch of one
-        that never joined is -1.
-        """
-        settings = self.settings
-        return GroupMetadata(settings.group_id, self._last_epoch, settings.member_id, settings.instance_id)
-
-    def runs(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether it is in its group, and runs the tasks that read these partitions.
-
-        Topics that only a source pattern matches may be read by any member.
-        """
-        if self.state not in HEARTBEATING or self.epoch == _JOIN:
-            return False
-        readers = self.settings.topology.readers
-        return all(
-            topic not in readers or self.tasks.current.get(TaskId(readers[topic], partition)) is Role.ACTIVE
-            for topic, partition in partitions
-        )
-
-    # Heartbeats ----------------------------------------------------------------------------------------------
+    def call(self, now: int) -> Call:
+        """A heartbeat: all that such a member sends."""
+        return _HEARTBEAT
 
     @property
     def due_at(self) -> int | None:
@@ -180,19 +69,12 @@ class StreamsMembershipManager:
             or self.offsets.caught_up(self._warmups())
         )
 
-    def _warmups(self) -> set[TaskId]:
-        return set(self.tasks.in_role(Role.WARMUP))
-
-    def heartbeat_soon(self, now: int) -> None:
-        """Makes the next heartbeat due now."""
-        self._next_at = min(self._next_at, now)
-
     def request(self, now: int, version: int) -> StreamsGroupHeartbeatRequest:
-        """Returns the heartbeat that is due, in this version of the API. `on_response` or `on_failure` follows."""
+        """Returns the heartbeat that is due, in this version of the API."""
         settings = self.settings
         request = StreamsGroupHeartbeatRequest(
             group_id=settings.group_id,
-            member_id=settings.member_id,
+            member_id=self.member_id,
             member_epoch=self.epoch,
             endpoint_information_epoch=self._endpoint_epoch,
             instance_id=settings.instance_id,
@@ -211,7 +93,7 @@ class StreamsMembershipManager:
         static = settings.instance_id is not None
         if self.state is State.DEPARTING:
             request.member_epoch = _LEAVE_FOR_A_WHILE if static and not self._for_good else _LEAVE
-        elif static and self._response_lost and self.epoch == _JOIN:
+        elif static and self._response_lost and self.epoch == JOIN:
             # It may be in the group already: then the instance id has to be released first.
             request.member_epoch = _LEAVE_FOR_A_WHILE
         else:
@@ -223,7 +105,7 @@ class StreamsMembershipManager:
     def _add_changes(self, request: StreamsGroupHeartbeatRequest, now: int, version: int) -> None:
         """Adds what the group doesn't know to a heartbeat."""
         settings, owned = self.settings, self.tasks.owned
-        joins, changed = self.epoch == _JOIN, owned != self._reported
+        joins, changed = self.epoch == JOIN, owned != self._reported
         if joins or self._reported is None:
             request.rack_id = settings.rack_id
             request.rebalance_timeout_ms = settings.rebalance_timeout_ms
@@ -252,17 +134,13 @@ class StreamsMembershipManager:
         self._retry(now)
 
     def on_response(self, response: StreamsGroupHeartbeatResponse, now: int) -> Reaction:
-        """Applies a response, and returns the reaction to it: whether the driver has to find the coordinator again.
-
-        Raises:
-            ValueError: the response makes no sense. It counts as lost.
-        """
+        """Applies a response; see `StreamsMembership.on_response`."""
         request, self._in_flight = self._in_flight, None
         assert request is not None, "no request is in flight"
-        leaving = request.member_epoch < _JOIN
+        leaving = request.member_epoch < JOIN
         if self.state is State.DEPARTING and not leaving:
             return Reaction.ACCEPT  # the response to an earlier heartbeat
-        reaction = HEARTBEAT_ERRORS.reaction_to(response.error_code, joining=request.member_epoch == _JOIN)
+        reaction = HEARTBEAT_ERRORS.reaction_to(response.error_code, joining=request.member_epoch == JOIN)
         if reaction is Reaction.RETRY_FOR_A_MINUTE:
             reaction = Reaction.RETRY if now - self._joins_since <= _SESSION_MS else Reaction.FAIL
         if reaction in (Reaction.RETRY, Reaction.FIND_COORDINATOR):
@@ -273,9 +151,7 @@ class StreamsMembershipManager:
             self._on_input(Input.GONE, now)
         elif reaction is Reaction.REJOIN:
             log.warning("%s: fenced: %s", self, response.error_message)
-            # A member that is fenced again and again shouldn't come back at once each time.
-            self._not_before = now + round(self._backoff.next())
-            self._on_input(Input.FENCED, now)
+            self._fenced(now)
         elif reaction is Reaction.FAIL:
             self._fail(HEARTBEAT_ERRORS.fatal_error(response.error_code, response.error_message), now)
         else:
@@ -297,14 +173,7 @@ class StreamsMembershipManager:
         """Reports everything again, after a pause."""
         self._reported = None
         self.offsets.forget_reported()
-        self._not_before = now + round(self._backoff.next())
-        if self.state is State.DEPARTING and self._not_before >= self._leave_by:
-            log.warning("%s: gave up telling the group that it leaves; its session will end", self)
-            self._on_input(Input.GONE, now)
-
-    def _fail(self, error: Exception, now: int) -> None:
-        self.error = error
-        self._on_input(Input.REFUSED, now)
+        self._pause(now)
 
     def _apply(self, response: ParsedResponse, request: StreamsGroupHeartbeatRequest, now: int) -> None:
         """Applies what the group sent."""
@@ -318,10 +187,9 @@ class StreamsMembershipManager:
         self._last_epoch = response.epoch or self._last_epoch
         self._shutdown = self._shutdown and not request.shutdown_application
         self._endpoint_epoch = response.endpoint_epoch
-        if response.endpoints is not None and response.endpoints != self.endpoints:
-            self.endpoints = response.endpoints
-            self._queue(EndpointsChanged(self.endpoints))
-        if response.statuses is not None and response.statuses != self.statuses:
+        if response.endpoints is not None:
+            self._apply_endpoints(response.endpoints)
+        if response.statuses is not None:
             self._apply_statuses(response.statuses)
         if response.tasks is None and self._response_lost and self.state is not State.LEAVING:
             # Apache Kafka sends a member its tasks once, and all of them when it joins.
@@ -329,68 +197,11 @@ class StreamsMembershipManager:
             self._on_input(Input.FENCED, now)
             return
         self._response_lost = False
-        if response.tasks is not None and self.state is not State.LEAVING:
-            if strange := {task.subtopology for task in response.tasks} - self.settings.topology.subtopologies.keys():
-                names = ", ".join(sorted(strange))
-                error = ClientError(
-                    f"the group gave the member tasks of subtopologies that its topology lacks ({names}): does "
-                    "another member run another topology?"
-                )
-                self._fail(error, now)
-                return
-            if response.tasks != self.tasks.target:
-                log.info("%s: assigned %s", self, shown(response.tasks))
-            self.tasks.target = response.tasks
-        self._on_input(Input.CONFIRMED if self.tasks.reconciled else Input.ASSIGNED, now)
-        if any(status.code == StatusCode.SHUTDOWN_APPLICATION for status in self.statuses):
-            self._on_input(Input.STOP, now)
+        leaving = self.state is State.LEAVING
+        if response.tasks is None or leaving or self._apply_tasks(response.tasks, now):
+            self._after_response(now)
 
-    def _apply_statuses(self, statuses: tuple[Status, ...]) -> None:
-        for status in statuses:
-            if status not in self.statuses:
-                log.warning("%s: status %s: %s", self, getattr(status.code, "name", status.code), status.detail)
-                if status.code == StatusCode.SHUTDOWN_APPLICATION:
-                    self._queue(ShutdownRequested(status.detail))
-        self.statuses = statuses
-        self._queue(StatusesChanged(statuses))
-
-    def _queue(self, event: Event) -> None:
-        """Queues an event, in place of an older one of the same kind."""
-        self._pending_events = [pending for pending in self._pending_events if type(pending) is not type(event)] + [
-            event
-        ]
-
-    # States --------------------------------------------------------------------------------------------------
-
-    def _check_reconciled(self, now: int) -> None:
-        if self.tasks.reconciled:
-            self._on_input(Input.RECONCILED, now)
-
-    def _on_input(self, what: Input, now: int) -> None:
-        """Goes to the next state, and does what entering it takes."""
-        state = TRANSITIONS[self.state].get(what)
-        if state is None or state is self.state:
-            return
-        log.info("%s: %s → %s (%s)", self, self.state.value, state.value, what.value)
-        before, self.state = self.state, state
-        match state:
-            case State.JOINING:
-                self._joins_since = now
-                self._reported = None
-                self.offsets.forget_reported()
-                self._endpoint_epoch = -1
-            case State.FENCED | State.LEFT | State.FAILED:
-                self.epoch = _JOIN
-                if before is not State.FENCED:  # then they are lost already
-                    self.tasks.lose()
-                self._pending_events = [event for event in self._pending_events if isinstance(event, ShutdownRequested)]
-            case State.LEAVING:
-                self.tasks.target = {}
-            case State.DEPARTING:
-                self.tasks.forget()
-                self._leave_by = now + self._leave_within_ms
-        if state in (State.FENCED, State.LEAVING):
-            self._check_reconciled(now)
-
-    def __str__(self) -> str:
-        return f"member {self.settings.member_id} of streams group {self.settings.group_id}, epoch {self.epoch}"
+    def _join_afresh(self) -> None:
+        self._reported = None
+        self.offsets.forget_reported()
+        self._endpoint_epoch = -1

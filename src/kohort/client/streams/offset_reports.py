@@ -42,6 +42,11 @@ class OffsetReports:
         offset, end = offsets.get(task), ends.get(task)
         return offset is not None and end is not None and offset >= 0 and end - offset <= self.acceptable_lag
 
+    def report(self) -> tuple[Mapping[TaskId, int], Mapping[TaskId, int]]:
+        """Returns the offsets and the ends of changelogs, which count as known to the group then."""
+        self._reported = self._offsets, self._ends
+        return self._reported
+
     def add_to(self, request: StreamsGroupHeartbeatRequest, now: int, *, at_once: bool) -> None:
         """Puts the offsets into a heartbeat if they are new to the group, and a report is due or allowed `at_once`."""
         current = self._offsets, self._ends

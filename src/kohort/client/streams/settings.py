@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kohort.client.errors import ConfigError
 from kohort.streams.endpoint import Endpoint
 from kohort.streams.topology import Topology, TopologyError, check
+
+GroupProtocol = Literal["streams", "classic", "auto"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.group import Member
-from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology, configure
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.topology_description import DescriptionStatus
@@ -19,6 +18,7 @@ from kohort.protocol.messages.streams_group_describe import (
     TaskOffset,
 )
 from kohort.protocol.messages.streams_group_topology_description_update import TopologyDescription
+from kohort.streams.configured_topology import ConfiguredSubtopology, configure
 from kohort.streams.task_offsets import task_offsets
 from kohort.streams.tasks import Role, TaskId, task_ids
 from kohort.streams.topology import Subtopology

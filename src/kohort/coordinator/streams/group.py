@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kohort.coordinator.modern.group import ModernGroup
-from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.soft_state import SoftState
 from kohort.coordinator.streams.states import GroupState
 from kohort.coordinator.timing_wheel import Timer
+from kohort.streams.configured_topology import ConfiguredTopology
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
 

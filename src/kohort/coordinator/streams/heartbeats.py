@@ -15,7 +15,6 @@ from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimers
 from kohort.coordinator.step import Client
-from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.member_identity import Sender, identified_member, joining_member, leaving_member
@@ -28,6 +27,7 @@ from kohort.coordinator.streams.target_assignment import TargetUpdater
 from kohort.coordinator.streams.topology_updates import detect_changes, update_topology
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.streams.configured_topology import ConfiguredTopology
 from kohort.streams.task_offsets import offsets_by_task
 from kohort.streams.tasks import Role, TaskId, shown, tasks_of
 from kohort.streams.topology_messages import topology_of

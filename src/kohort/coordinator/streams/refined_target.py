@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kohort.coordinator.streams.draft import Draft
-from kohort.coordinator.streams.warmups import CurrentMember, Refined, refine
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.warmups import CurrentMember, Refined, refine
 
 
 def refine_target(draft: Draft, *, eager: bool) -> None:

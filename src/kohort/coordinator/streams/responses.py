@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.draft import Draft
-from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.protocol.messages.streams_group_heartbeat import Status, StreamsGroupHeartbeatResponse, TaskIds
+from kohort.streams.configured_topology import ConfiguredTopology
+from kohort.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.streams.tasks import Role, TaskId, task_ids
 
 _REPORTS_OFFSETS: Final = 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.environment import PlacementJob
 from kohort.coordinator.streams.topology_description import Described
-from kohort.coordinator.streams.warmups import Refined
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from kohort.streams.configured_topology import ConfiguredTopology
 from kohort.streams.task_offsets import TaskOffsets
+from kohort.streams.warmups import Refined
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kohort.coordinator.modern.cluster import Cluster
-from kohort.coordinator.streams.configured_topology import ConfiguredTopology, configure, metadata_hash
+from kohort.coordinator.modern.metadata_hash import metadata_hash
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.configured_topology import ConfiguredTopology, configure, topics_of
 from kohort.streams.task_offsets import TaskOffsets
 from kohort.streams.topology import Topology
 
@@ -73,7 +74,7 @@ def _configure(draft: Draft, topology: Topology, cluster: Cluster) -> Configured
     configured = configure(topology, cluster.partitions, cluster.matching)
     if problem := configured.problem:
         log.warning("group not ready group=%s status=%d because=%s", group_id, problem.code, problem.detail)
-    fingerprint = metadata_hash(topology, cluster)
+    fingerprint = metadata_hash(topics_of(topology, cluster.matching), cluster)
     draft.soft = replace(
         soft,
         configured=configured,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.errors import PartialFailureError
+from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.spark.errors import ProgramError
@@ -17,14 +18,18 @@ from kohort.spark.program.fingerprint import expression_digests
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
     from kohort.client.administration.group_types import GroupDescription
+    from kohort.client.streams.settings import GroupProtocol
 
 log = logging.getLogger(__name__)
 
 _NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-async def check_against(admin: Admin, program: Program) -> None:
+async def check_against(admin: Admin, program: Program, group_protocol: GroupProtocol = "streams") -> None:
     """Compares a program with the cluster that it will run on.
+
+    Args:
+        group_protocol: how it is to join its group.
 
     Raises:
         ProgramError: topics that are missing, or have the wrong numbers of partitions; a group of that name that is of
@@ -34,7 +39,7 @@ async def check_against(admin: Admin, program: Program) -> None:
     _check_topics(program, topics)
     for subtopology in program.subtopologies:
         _check_copartitioned(subtopology, topics)
-    _check_group(program, await _group(admin, program.application_id))
+    _check_group(program, await _group(admin, program.application_id), group_protocol)
     _check_committed(program, await _committed(admin, program.application_id))
 
 
@@ -104,13 +109,22 @@ def _unless_missing(error: KafkaError | PartialFailureError) -> None:
         raise error
 
 
-def _check_group(program: Program, group: GroupDescription | None) -> None:
+def _check_group(program: Program, group: GroupDescription | None, group_protocol: GroupProtocol) -> None:
     name = program.application_id
     if group is None:
         return
-    if group.type != "streams":
-        if not group.members and group.state.lower() in ("empty", "dead"):
-            return  # the coordinator makes a streams group of it
+    given = _protocol_of(group)
+    fits = given is not None and group_protocol in (given, "auto")
+    if not fits and not group.members and group.state.lower() in ("empty", "dead"):
+        return  # the coordinator makes a group of the other kind of it
+    if given is not None and not fits:
+        raise ProgramError(
+            f"instances of {name!r} are running with group_protocol={given!r}: a group has one protocol. Start this "
+            f"one with the same, or stop all before you start one with group_protocol={group_protocol!r}: state is kept"
+        )
+    if given == "classic":
+        return  # members tell their leader which topology they run
+    if given is None:
         raise ProgramError(
             f"{name!r} is the name of a {group.type} group: a streams application needs an application_id of its own"
         )
@@ -130,6 +144,13 @@ def _check_group(program: Program, group: GroupDescription | None) -> None:
         f"the group {name!r} runs another topology under this application_id: {_difference(theirs, ours)}. "
         f"{_remedy(name, running=bool(group.members))}"
     )
+
+
+def _protocol_of(group: GroupDescription) -> GroupProtocol | None:
+    """Returns by which protocol streams applications are in a group; None for other groups."""
+    if group.type == "streams":
+        return "streams"
+    return "classic" if group.type == "classic" and group.protocol_type == PROTOCOL_TYPE else None
 
 
 _Topics = Mapping[str, tuple[frozenset[str], frozenset[str]]]

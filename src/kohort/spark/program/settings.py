@@ -13,6 +13,7 @@ from typing import Final
 from kohort.client.addresses import parse_addresses
 from kohort.client.config import ClientConfig, Servers, client_config
 from kohort.client.errors import ConfigError
+from kohort.client.streams.settings import GroupProtocol
 from kohort.http_access import LOOPBACK, HttpAccess
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
@@ -30,6 +31,9 @@ class AppSettings:
     Attributes:
         application_id: the group's id; internal topics' names begin with it.
         client: how to reach the cluster.
+        group_protocol: "streams"; or "classic", for brokers without streams groups: then one of the instances places
+            the tasks; or "auto": a streams group where the brokers have them, and the group isn't a classic one with
+            members.
         num_standby_replicas: how many copies of each task's state other instances keep; None leaves it to the group's
             configuration, which by default has none kept.
         max_warmup_replicas: how many tasks may restore at a time on instances that they shall move to; None leaves it
@@ -68,6 +72,7 @@ class AppSettings:
 
     application_id: str
     client: ClientConfig
+    group_protocol: GroupProtocol = "streams"
     num_standby_replicas: int | None = None
     max_warmup_replicas: int | None = None
     acceptable_recovery_lag: int | None = None
@@ -97,6 +102,8 @@ class AppSettings:
     def __post_init__(self) -> None:
         """Checks and normalises."""
         check_name("application_id", self.application_id)
+        if self.group_protocol not in ("streams", "classic", "auto"):
+            raise ProgramError(f'group_protocol={self.group_protocol!r} must be "streams", "classic" or "auto"')
         self._path("state_dir")
         self._path("journal")
         for name in ("token_file", "certfile", "keyfile", "cafile"):

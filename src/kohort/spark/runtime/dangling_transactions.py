@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 _UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIMEOUT_MS: Final = 10_000
+_DESCRIBED_AT_MOST: Final = 10
+_DESCRIBE_AGAIN_S: Final = 0.2
 
 
 def transactional_id(application_id: str, process_id: str, subtopology: str) -> str:
@@ -65,8 +67,10 @@ async def end_dangling_transactions(admin: Admin, application_id: str, own_proce
         open_ones = await _open_transactions(admin, application_id)
         if not open_ones:
             return []
-        group = (await admin.groups.describe(application_id, timeout_ms=_TIMEOUT_MS))[application_id]
-        alive = {member.streams.process_id for member in group.members if member.streams is not None}
+        alive = await _processes(admin, application_id)
+        if alive is None:
+            log.info("the group doesn't say which processes it has; transactions that are left open will time out")
+            return []
         left = dangling(application_id, open_ones, {*alive, own_process})
         if left:
             log.warning("ending transactions that were left open by instances which are gone: %s", ", ".join(left))
@@ -75,6 +79,16 @@ async def end_dangling_transactions(admin: Admin, application_id: str, own_proce
     except (KafkaError, ClientError, PartialFailureError) as error:
         log.warning("transactions of instances that are gone can't be ended, but will time out: %s", error)
         return []
+
+
+async def _processes(admin: Admin, application_id: str) -> set[str] | None:
+    """The processes that the group has; None if it doesn't say, as classic groups while they rebalance."""
+    for _ in range(_DESCRIBED_AT_MOST):
+        group = (await admin.groups.describe(application_id, timeout_ms=_TIMEOUT_MS))[application_id]
+        if all(member.streams is not None for member in group.members):
+            return {member.streams.process_id for member in group.members if member.streams is not None}
+        await asyncio.sleep(_DESCRIBE_AGAIN_S)
+    return None
 
 
 async def end_own(admin: Admin, application_id: str, own_process: str) -> None:

@@ -26,7 +26,8 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
-from kohort.client.streams_member import StreamsMember
+from kohort.client.streams_group_protocol import choose_group_protocol
+from kohort.client.streams_member import ClassicSettings, StreamsMember
 from kohort.client.types import TopicInfo
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
@@ -55,6 +56,7 @@ log = logging.getLogger(__name__)
 
 _STOP_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 1.0
+_CLASSIC_HEARTBEAT_MS: Final = 3_000
 
 
 class Instance:
@@ -153,7 +155,12 @@ class Instance:
             self.cluster.follow({topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics})
             if self._before_joining is not None:
                 await self._before_joining(self.admin)
-            if configs := group_configs(self.settings):
+            protocol = self.settings.group_protocol
+            if protocol == "auto":
+                protocol = await choose_group_protocol(self.cluster, application_id)
+                log.info("the group has the protocol %s", protocol)
+            # Members of a classic group bring these along.
+            if protocol == "streams" and (configs := group_configs(self.settings)):
                 await self.admin.configs.alter(ConfigResource(ResourceType.GROUP, application_id), set=configs)
             await end_own(self.admin, application_id, process_id)
             stack.push_async_callback(self.ends.close)
@@ -167,6 +174,8 @@ class Instance:
                 rack_id=self.settings.rack_id,
                 client_tags=self.settings.client_tags,
                 user_endpoint=self.endpoint,
+                group_protocol=protocol,
+                classic=classic_settings(self.settings),
             )
             reporting = TaskOffsetReporting(
                 self.plan, member, self.manager, self.directory, self.changelogs, self.ends,
@@ -340,6 +349,22 @@ def group_configs(settings: AppSettings) -> dict[str, str]:
         "streams.heartbeat.interval.ms": settings.heartbeat_interval_ms,
     }
     return {key: str(value) for key, value in wanted.items() if value is not None}
+
+
+def classic_settings(settings: AppSettings) -> ClassicSettings:
+    """The same for a member of a classic group, with Kafka Streams' defaults."""
+    wanted = {
+        "num_standby_replicas": settings.num_standby_replicas,
+        "max_warmup_replicas": settings.max_warmup_replicas,
+        "acceptable_recovery_lag": settings.acceptable_recovery_lag,
+        "session_timeout_ms": settings.session_timeout_ms,
+        "heartbeat_interval_ms": settings.heartbeat_interval_ms,
+    }
+    given: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
+    if settings.heartbeat_interval_ms is None and settings.session_timeout_ms is not None:
+        given["heartbeat_interval_ms"] = max(1, min(_CLASSIC_HEARTBEAT_MS, settings.session_timeout_ms // 3))
+    tags = tuple(sorted(settings.client_tags))
+    return ClassicSettings(rack_aware_assignment_tags=tags, **given)
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology, ConfiguredTopology
-from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatResponse, TopicPartition
+from kohort.streams.configured_topology import ConfiguredSubtopology, ConfiguredTopology
+from kohort.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.streams.tasks import Role, TaskId
 
 ACTIVE, STANDBY, WARMUP = Role

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.streams.configured_topology import (
+from kohort.coordinator.modern.metadata_hash import metadata_hash as hash_of
+from kohort.coordinator.streams.patterns import matching
+from kohort.streams.configured_topology import (
     ConfiguredSubtopology,
     ConfiguredTopology,
     configure,
-    metadata_hash,
+    topics_of,
 )
-from kohort.coordinator.streams.patterns import matching
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
@@ -35,6 +36,10 @@ class Topics:
 
     def matching(self, pattern: str) -> Sequence[str]:
         return matching(pattern, self.counts)
+
+
+def metadata_hash(application: Topology, topics: Topics) -> int:
+    return hash_of(topics_of(application, topics.matching), topics)
 
 
 Named: TypeAlias = tuple[str, Subtopology]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from kohort.coordinator.modern.cluster import Cluster
-from kohort.coordinator.modern.metadata_hash import metadata_hash as hash_of_topics
 from kohort.protocol.stored import INTERNAL_TOPICS
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
@@ -88,15 +86,9 @@ def configure(
     return ConfiguredTopology(topology.epoch, subtopologies, problem, missing)
 
 
-def metadata_hash(topology: Topology, cluster: Cluster) -> int:
-    """A fingerprint of the topics that a topology depends on, with their ids and partitions; 0 if there are none.
-
-    It changes when one of them comes, goes, grows, or is replaced by another of the same name; 64 bits, signed.
-    """
-    names = set(topology.required_topics)
-    for pattern in topology.source_patterns:
-        names.update(cluster.matching(pattern))
-    return hash_of_topics(names, cluster)
+def topics_of(topology: Topology, matching: Callable[[str], Sequence[str]]) -> set[str]:
+    """Returns the names of the topics that a configured topology depends on, whether they exist or not."""
+    return set(topology.required_topics).union(*map(matching, topology.source_patterns))
 
 
 class _ProblemError(Exception):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.streams.warmups import CurrentMember, Refined, refine
 from kohort.streams.task_offsets import TaskOffsets
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.warmups import CurrentMember, Refined, refine
 
 ACTIVE, STANDBY, WARMUP = Role
 T = TaskId("state", 0)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatResponse, TopicPartition
+from kohort.streams.configured_topology import ConfiguredTopology
 from kohort.streams.tasks import Role, TaskId
 
 _Partitions: TypeAlias = dict[str, set[int]]

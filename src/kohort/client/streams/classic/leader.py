@@ -1,0 +1,199 @@
+"""The leader of a classic streams group: gives each member its tasks (KIP-441, KIP-268, KIP-262).
+
+What a rebalance does:
+
+    members                                what they get
+    -------------------------------------  ------------------------------------------------------------------------
+    some are too new for the leader        those the version to join again with, while they keep what they have; all
+                                           others what they have
+    one can't be read                      it nothing; others no task that it may have, until it has been told so
+    one runs another topology              it nothing, and a status
+    topics are missing, or don't fit       all nothing, and a status
+    all others                             tasks where placement and warm-ups want them, as far as old owners have
+                                           closed them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kohort.client.streams.classic.assignment import Assignment, encode_assignment
+from kohort.client.streams.classic.group_members import GroupMembers, GroupTopology, choose_topology, read_members
+from kohort.client.streams.classic.hand_over import HandedOver, Held, hand_over
+from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, LeaderSettings, Memory, Topics
+from kohort.client.streams.classic.placing import place_tasks
+from kohort.client.streams.classic.versions import WITH_OFFSETS, ErrorCode
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from kohort.streams.configured_topology import ConfiguredTopology, configure, topics_of
+from kohort.streams.endpoints import Instance, partitions_by_endpoint
+from kohort.streams.statuses import Status, StatusCode
+from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import Topology
+
+
+def lead(
+    members: Sequence[JoinedMember],
+    leader_id: str,
+    own: Topology,
+    topics: Topics,
+    settings: LeaderSettings,
+    memory: Memory | None = None,
+) -> GroupAssignment:
+    """Returns what all members get in a rebalance. Never raises for what members wrote.
+
+    Args:
+        members: all members, the leader among them.
+        leader_id: the leader's member id.
+        own: the leader's topology, which members before version 3 run as well, as they can't say which they run.
+        topics: the topics as they are now.
+        memory: of the last rebalance, if this member led it.
+    """
+    memory = memory or Memory()
+    group = read_members(members, settings.latest)
+    runs = choose_topology(group.read, own)
+    configured = configure(runs.topology, topics.partitions, topics.matching)
+    decided = _decide(group, own, runs, configured, settings, memory)
+    return GroupAssignment(
+        assignments=_Answers(group, runs, configured, decided, settings).encoded(leader_id),
+        topology=runs.topology,
+        missing=configured.missing,
+        seen=topics_seen(runs.topology, topics),
+        moving=decided.moving,
+        messages=(
+            *(f"member {name} can't be read: {why}" for name, why in sorted(group.unreadable.items())),
+            *(f"member {name} is newer than its leader" for name in sorted(group.too_new)),
+            *(f"member {name} gets no tasks: {why}" for name, why in sorted(runs.stale.items())),
+        ),
+        memory=Memory(frozenset(group.unreadable), _static(group, decided, memory)),
+    )
+
+
+def topics_seen(topology: Topology, topics: Topics) -> dict[str, int | None]:
+    """Returns what an assignment depends on: the partitions of topics, of those included that patterns match."""
+    return {name: topics.partitions(name) for name in sorted(topics_of(topology, topics.matching))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What a rebalance comes to.
+
+    Attributes:
+        handed_over: the tasks of members that could be read.
+        moving: tasks that wait for warm-ups.
+        look_again: there has to be another rebalance, even if nobody closes anything.
+    """
+
+    handed_over: HandedOver
+    moving: int = 0
+    look_again: bool = False
+
+
+def _decide(
+    group: GroupMembers,
+    own: Topology,
+    runs: GroupTopology,
+    configured: ConfiguredTopology,
+    settings: LeaderSettings,
+    memory: Memory,
+) -> _Decided:
+    nobody = HandedOver({name: {} for name in group.read}, frozenset(), frozenset())
+    if group.too_new:
+        return _Decided(replace(nobody, tasks={name: each.tasks for name, each in group.read.items()}))
+    if not configured.ready:
+        return _Decided(nobody)
+    refined = place_tasks(group, group.read.keys() - runs.stale.keys(), configured, settings, memory.static)
+    unknown_owners = bool(group.unreadable.keys() - memory.refused)
+    held = {name: Held(group.process(name), each.topology or own, each.tasks) for name, each in group.read.items()}
+    handed_over = hand_over(refined.tasks, held, runs.topology, unknown_owners=unknown_owners)
+    return _Decided(
+        replace(handed_over, tasks={**nobody.tasks, **handed_over.tasks}), len(refined.moving), unknown_owners
+    )
+
+
+def _static(group: GroupMembers, decided: _Decided, memory: Memory) -> dict[str, frozenset[TaskId]]:
+    """Returns the active tasks of static members, those included that are away."""
+    given = {
+        group.static[name]: frozenset(task for task, role in tasks.items() if role is Role.ACTIVE)
+        for name, tasks in decided.handed_over.tasks.items()
+        if name in group.static
+    }
+    return {**memory.static, **given}
+
+
+class _Answers:
+    """The assignments of all members, as messages."""
+
+    def __init__(
+        self,
+        group: GroupMembers,
+        runs: GroupTopology,
+        configured: ConfiguredTopology,
+        decided: _Decided,
+        settings: LeaderSettings,
+    ) -> None:
+        self._group, self._runs, self._decided, self._settings = group, runs, decided, settings
+        self._configured = configured
+        self._warms_up = group.version >= WITH_OFFSETS
+        self._shutdown = sorted(name for name, each in group.read.items() if each.shutdown)
+
+    def encoded(self, leader_id: str) -> dict[str, bytes]:
+        """Returns the bytes for SyncGroup, by member id."""
+        settings, group = self._settings, self._group
+        any_member = Assignment(version=group.version, supported=settings.latest, common=group.common)
+        too_new = replace(any_member, version=settings.latest, error=ErrorCode.SUBSCRIPTION_TOO_NEW)
+        answers = {name: encode_assignment(too_new) for name in group.too_new}
+        for name, why in group.unreadable.items():
+            detail = Status(StatusCode.ASSIGNMENT_DELAYED, f"The leader can't read the subscription: {why}.")
+            error = replace(any_member, error=ErrorCode.SUBSCRIPTION_UNREADABLE, statuses=(detail,))
+            answers[name] = encode_assignment(error)
+        endpoints = self._endpoints()
+        in_charge = leader_id if leader_id in group.read else min(group.read, default="")
+        for name in group.read:
+            leads = name == in_charge
+            assignment = replace(
+                any_member,
+                join_again=name in self._decided.handed_over.awaited or (leads and self._decided.look_again),
+                statuses=tuple(self._statuses(name)),
+                tasks=self._tasks(name),
+                acceptable_lag=settings.acceptable_recovery_lag,
+                probing_ms=settings.probing_rebalance_interval_ms if leads and self._decided.moving else None,
+            )
+            answers[name] = encode_assignment(assignment, endpoints)
+        return answers
+
+    def _tasks(self, name: str) -> Mapping[TaskId, Role]:
+        """Returns a member's tasks; a version without warm-ups has standbys instead."""
+        tasks = self._decided.handed_over.tasks[name]
+        if self._warms_up:
+            return tasks
+        return {task: Role.STANDBY if role is Role.WARMUP else role for task, role in tasks.items()}
+
+    def _statuses(self, name: str) -> list[Status]:
+        found = []
+        if (stale := self._runs.stale.get(name)) is not None:
+            found.append(Status(StatusCode.STALE_TOPOLOGY, stale))
+        if (problem := self._configured.problem) is not None:
+            found.append(problem)
+        if self._shutdown:
+            why = f"Member {self._shutdown[0]} asked that the whole application shut down."
+            found.append(Status(StatusCode.SHUTDOWN_APPLICATION, why))
+        if name in self._decided.handed_over.waiting and not self._decided.handed_over.tasks[name]:
+            found.append(Status(StatusCode.ASSIGNMENT_DELAYED, "There are no tasks yet: others have to close them."))
+        tags = self._group.read[name].client_tags
+        wanted = self._settings.rack_aware_assignment_tags if self._warms_up else ()
+        if missing := [tag for tag in wanted if tag not in tags]:
+            why = f"Standbys are spread over client tags that the member doesn't have: {', '.join(missing)}."
+            found.append(Status(StatusCode.MISSING_CLIENT_TAGS, why))
+        return found
+
+    def _endpoints(self) -> list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]:
+        if not self._warms_up:
+            return []
+        members = ((each.user_endpoint, name) for name, each in self._group.read.items())
+        instances = [
+            Instance(endpoint.host, endpoint.port, self._tasks(name))
+            for endpoint, name in members
+            if endpoint is not None
+        ]
+        return partitions_by_endpoint(instances, self._configured)

@@ -1,0 +1,358 @@
+"""A member of a streams application in a classic group: joins, syncs, heartbeats. No socket, clock or randomness."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kohort.client.backoff import Backoff
+from kohort.client.errors import kafka_error
+from kohort.client.heartbeat_errors import Reaction
+from kohort.client.streams.classic.assignment import Assignment, decode_assignment
+from kohort.client.streams.classic.errors import CLASSIC_ERRORS
+from kohort.client.streams.classic.phases import TRANSITIONS, Phase, Step
+from kohort.client.streams.classic.protocol import PROTOCOL_NAME, PROTOCOL_TYPE
+from kohort.client.streams.classic.settings import ClassicSettings
+from kohort.client.streams.classic.subscription import Subscription, encode_subscription
+from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
+from kohort.client.streams.membership import Call, StreamsMembership
+from kohort.client.streams.settings import MemberSettings
+from kohort.client.streams.transitions import HEARTBEATING, Input, State
+from kohort.protocol.errors import ErrorCode as E
+from kohort.protocol.message import Request
+from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+log = logging.getLogger(__name__)
+
+_JOIN_GRACE_MS: Final = 5_000
+"""Beyond the rebalance timeout, until the coordinator must have responded to a join."""
+_SEVERAL_MEMBERS: Final = 3
+"""First version of LeaveGroup with a list of members."""
+
+_HEARTBEAT: Final = Call(HeartbeatRequest, HeartbeatResponse)
+_LEAVE: Final = Call(LeaveGroupRequest, LeaveGroupResponse)
+_REBALANCE: Final = "rebalance"
+"""The connection for what waits for other members: commits and heartbeats don't wait behind it."""
+
+
+class ClassicMembership(StreamsMembership):
+    """Joins its group again and again: tasks that stay run on meanwhile (KIP-429).
+
+    When it is to lead, its driver gets the members' subscriptions from `subscriptions`, and calls `placed`.
+
+    Attributes:
+        phase: where it is in a rebalance.
+        subscriptions: the subscriptions of all members, while it has to place tasks; None at all other times.
+        instances: the instance ids of those members that are static.
+        leads: whether it led in this generation.
+        version: in which it writes its subscription.
+    """
+
+    errors = CLASSIC_ERRORS
+
+    def __init__(
+        self,
+        settings: MemberSettings,
+        backoff: Backoff,
+        classic: ClassicSettings,
+        *,
+        leave_within_ms: int,
+    ) -> None:
+        super().__init__(settings, backoff, leave_within_ms=leave_within_ms)
+        self.member_id = ""  # the coordinator gives it one
+        self.phase = Phase.PREPARING_REBALANCE
+        self.subscriptions: Mapping[str, bytes] | None = None
+        self.instances: Mapping[str, str] = {}
+        self.leads = False
+        self.version = self._latest = classic.latest
+        self._classic = classic
+        self._written = classic.latest  # the version of the last subscription
+        self._assignments: Mapping[str, bytes] = {}
+        self._in_flight: Request | None = None
+        self._told_to_shut_down = False  # the last subscription had it
+        self._rejoin: str | None = None  # why the member wants a rebalance at once
+        self._awaited = False  # others wait for tasks that it closes
+        self._probing_at: int | None = None
+
+    # Requests ------------------------------------------------------------------------------------------------
+
+    @property
+    def due_at(self) -> int | None:
+        """When the next request is due; None if none is, or one is in flight."""
+        if self._in_flight is not None or self.state not in HEARTBEATING:
+            return None
+        match self._phase_now():
+            case _ if self.state is State.DEPARTING:
+                return self._not_before
+            case Phase.LEADING:
+                return None
+            case Phase.SETTLED if not self._wants_rebalance():
+                probing = self._probing_at
+                due = self._next_at if probing is None or self._leaves else min(self._next_at, probing)
+                return max(due, self._not_before)
+            case _:
+                return self._not_before
+
+    @property
+    def _leaves(self) -> bool:
+        return self.state is State.LEAVING
+
+    def _phase_now(self) -> Phase:
+        """A member that closes its tasks to leave doesn't join again: the others wait for it, but not for long."""
+        if self._leaves and self.phase is Phase.PREPARING_REBALANCE:
+            return Phase.SETTLED
+        return self.phase
+
+    def _wants_rebalance(self) -> bool:
+        return not self._leaves and (
+            self._rejoin is not None
+            or self._shutdown
+            or (self._awaited and self.tasks.reconciled)
+            or self.offsets.caught_up(self._warmups())
+        )
+
+    def call(self, now: int) -> Call:
+        """Which request is due now."""
+        probing = self._probing_at is not None and now >= self._probing_at and not self._leaves
+        match self._phase_now():
+            case _ if self.state is State.DEPARTING:
+                return _LEAVE
+            case Phase.COMPLETING_REBALANCE:
+                # A leader that doesn't assign has died, and then the coordinator says so within the session timeout.
+                return Call(SyncGroupRequest, SyncGroupResponse, self._classic.session_timeout_ms, _REBALANCE)
+            case Phase.SETTLED if not (probing or self._wants_rebalance()):
+                return _HEARTBEAT
+            case _:
+                timeout_ms = self.settings.rebalance_timeout_ms + _JOIN_GRACE_MS
+                return Call(JoinGroupRequest, JoinGroupResponse, timeout_ms, _REBALANCE)
+
+    def request(self, now: int, version: int) -> Request:
+        """Returns the request that is due, in this version of its API."""
+        kind = self.call(now).request
+        group_id, instance_id = self.settings.group_id, self.settings.instance_id
+        self._next_at = now + self._classic.heartbeat_interval_ms
+        if kind is JoinGroupRequest:
+            self._in_flight = self._join()
+        elif kind is SyncGroupRequest:
+            self._in_flight = SyncGroupRequest(
+                group_id=group_id,
+                generation_id=self.epoch,
+                member_id=self.member_id,
+                group_instance_id=instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=PROTOCOL_NAME,
+                assignments=[
+                    SyncGroupRequest.Assignment(member_id=member_id, assignment=assignment)
+                    for member_id, assignment in self._assignments.items()
+                ],
+            )
+        elif kind is HeartbeatRequest:
+            self._in_flight = HeartbeatRequest(
+                group_id=group_id, generation_id=self.epoch, member_id=self.member_id, group_instance_id=instance_id
+            )
+        elif version < _SEVERAL_MEMBERS:
+            self._in_flight = LeaveGroupRequest(group_id=group_id, member_id=self.member_id)
+        else:
+            self._in_flight = LeaveGroupRequest(
+                group_id=group_id,
+                members=[
+                    LeaveGroupRequest.Member(
+                        member_id=self.member_id, group_instance_id=instance_id, reason="the application leaves"
+                    )
+                ],
+            )
+        return self._in_flight
+
+    def _join(self) -> JoinGroupRequest:
+        settings, owned, reason = self.settings, self.tasks.owned, self._rejoin
+        self._step(Step.REJOIN)
+        self._rejoin, self._awaited, self._probing_at = None, False, None
+        self._written, self._told_to_shut_down = self.version, self._shutdown
+        offsets, ends = self.offsets.report()
+        had = owned.keys() | offsets.keys()
+        parts = settings.topology.subtopologies
+        subscription = Subscription(
+            tasks=owned,
+            state_stores={
+                task: len(parts[task.subtopology].changelogs) for task in sorted(had) if task.subtopology in parts
+            },
+            offsets=offsets,
+            ends=ends,
+            process_id=settings.process_id,
+            rack_id=settings.rack_id,
+            client_tags=settings.client_tags,
+            user_endpoint=settings.user_endpoint,
+            topology=settings.topology,
+            shutdown=self._shutdown,
+        )
+        return JoinGroupRequest(
+            group_id=settings.group_id,
+            session_timeout_ms=self._classic.session_timeout_ms,
+            rebalance_timeout_ms=settings.rebalance_timeout_ms,
+            member_id=self.member_id,
+            group_instance_id=settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[
+                JoinGroupRequest.Protocol(
+                    name=PROTOCOL_NAME, metadata=encode_subscription(subscription, self._written, self._latest)
+                )
+            ],
+            reason=reason,
+        )
+
+    def on_failure(self, now: int) -> None:
+        """No response came, or none that could be read; the group may have received the request."""
+        self._in_flight = None
+        self._pause(now)
+
+    def fail(self, error: Exception, now: int) -> None:
+        """Requests can't go on, for a reason outside the protocol."""
+        self._in_flight = None
+        self._fail(error, now)
+
+    # Responses -----------------------------------------------------------------------------------------------
+
+    def on_response(self, response: Any, now: int) -> Reaction:
+        """Applies a response; see `StreamsMembership.on_response`."""
+        request, self._in_flight = self._in_flight, None
+        assert request is not None, "no request is in flight"
+        code: int = response.error_code
+        leaving = isinstance(request, LeaveGroupRequest)
+        if self.state is State.DEPARTING and not leaving:
+            return Reaction.ACCEPT  # the response to an earlier request
+        match response:
+            case JoinGroupResponse(error_code=E.NONE):
+                self._joined(response, now)
+            case JoinGroupResponse(error_code=E.MEMBER_ID_REQUIRED):
+                self.member_id = response.member_id
+                self._step(Step.MEMBER_ID_REQUIRED)
+            case SyncGroupResponse(error_code=E.NONE):
+                self._assigned(response.assignment, now)
+            case HeartbeatResponse(error_code=E.NONE):
+                self._accepted(now)
+            case (
+                SyncGroupResponse(error_code=E.REBALANCE_IN_PROGRESS)
+                | HeartbeatResponse(error_code=E.REBALANCE_IN_PROGRESS)
+            ):
+                self._accepted(now)
+                self._step(Step.REJOIN)
+            case _:
+                return self._refused(code, leaving, now)
+        return Reaction.ACCEPT
+
+    def _refused(self, code: int, leaving: bool, now: int) -> Reaction:
+        reaction = self.errors.reaction_to(code)
+        if reaction in (Reaction.RETRY, Reaction.FIND_COORDINATOR):
+            log.info("%s: error %d; trying again", self, code)
+            self._pause(now)
+        elif leaving:
+            self._on_input(Input.GONE, now)
+        elif reaction is Reaction.REJOIN:
+            log.warning("%s: fenced: %s", self, kafka_error(code).code.name)
+            if code == E.UNKNOWN_MEMBER_ID:
+                self.member_id = ""
+            self._fenced(now)
+        else:
+            self._fail(self.errors.fatal_error(code, None), now)
+        return reaction
+
+    def _accepted(self, now: int) -> None:
+        self._backoff.reset()
+        self._not_before = now
+
+    def _joined(self, response: JoinGroupResponse, now: int) -> None:
+        # Old brokers don't send the protocol's type. If others share the group id, nothing can work.
+        if response.protocol_type not in (None, PROTOCOL_TYPE):
+            detail = f"the group has members of type {response.protocol_type!r}"
+            self._fail(self.errors.fatal_error(E.INCONSISTENT_GROUP_PROTOCOL, detail), now)
+            return
+        self.member_id = response.member_id
+        self.epoch = self._last_epoch = response.generation_id
+        self._assignments = {}
+        self.leads = response.leader == response.member_id
+        if self.leads and not response.skip_assignment:
+            self.subscriptions = {member.member_id: member.metadata for member in response.members}
+            self.instances = {
+                member.member_id: member.group_instance_id
+                for member in response.members
+                if member.group_instance_id is not None
+            }
+            self._step(Step.LEADS)
+        else:
+            self._step(Step.JOINED)
+
+    def placed(self, assignments: Mapping[str, bytes], now: int) -> None:
+        """The leader has placed the tasks: each member's assignment by member id."""
+        if self.subscriptions is None:
+            return  # it has left meanwhile
+        self.subscriptions = None
+        self._assignments, self._not_before = assignments, now
+        self._step(Step.PLACED)
+
+    def _assigned(self, data: bytes, now: int) -> None:
+        try:
+            assignment = decode_assignment(data, self._latest)
+        except ValueError as error:
+            log.warning("%s: the leader sent no assignment: %s; joining again", self, error)
+            self._pause(now)
+            self.rebalance("the assignment couldn't be read")
+            self._step(Step.ASSIGNED)
+            return
+        self._accepted(now)
+        self._assignments = {}
+        self._step(Step.ASSIGNED)
+        self._change_version(assignment)
+        if assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW or self._leaves:
+            return
+        if assignment.error is ErrorCode.SUBSCRIPTION_UNREADABLE:
+            log.error("%s: the group's leader can't read what this member wrote; it gives it no tasks", self)
+        self._apply(assignment, now)
+
+    def _change_version(self, assignment: Assignment) -> None:
+        """Joins again at once where another version is wanted (KIP-268)."""
+        version = version_to_join_with(
+            self._written, assignment.version, assignment.supported, assignment.common, self._latest
+        )
+        if version is not None:
+            log.info("%s: subscriptions go from version %d to %d", self, self._written, version)
+            self.version = version
+            self.rebalance(f"version {version} of subscriptions")
+
+    def _apply(self, assignment: Assignment, now: int) -> None:
+        self._shutdown = self._shutdown and not self._told_to_shut_down
+        self._awaited = assignment.join_again
+        self._probing_at = None if assignment.probing_ms is None else now + assignment.probing_ms
+        if assignment.acceptable_lag is not None:
+            self.offsets.acceptable_lag = assignment.acceptable_lag
+        self._apply_endpoints(assignment.endpoints)
+        self._apply_statuses(assignment.statuses)
+        if self._apply_tasks(assignment.tasks, now):
+            self._after_response(now)
+
+    def rebalance(self, reason: str) -> None:
+        """Ask for a rebalance as soon as can be: for the leader, when topics have changed."""
+        self._rejoin = reason
+
+    # Phases and states ---------------------------------------------------------------------------------------
+
+    def _step(self, step: Step) -> None:
+        phase = TRANSITIONS[self.phase].get(step)
+        if phase is not None and phase is not self.phase:
+            log.debug("%s: %s → %s (%s)", self, self.phase.name, phase.name, step.value)
+            self.phase = phase
+
+    def _join_afresh(self) -> None:
+        self.phase = Phase.PREPARING_REBALANCE
+        self.subscriptions, self._assignments, self.leads = None, {}, False
+        self._rejoin, self._awaited, self._probing_at = None, False, None
+        self.offsets.forget_reported()
+
+    def _depart(self, now: int) -> None:
+        self.subscriptions = None
+        # Static members keep their place until their session ends.
+        if not self.member_id or (self.settings.instance_id is not None and not self._for_good):
+            self._on_input(Input.GONE, now)
