@@ -63,12 +63,16 @@ def _submit(request: StreamsGroupHeartbeatRequest, context: Context) -> Response
         lambda shard, now, reply: shard.streams.heartbeat(request, context.client, now, reply),
         lambda code: HeartbeatResult(_refuse(code)),
     )
-    return map_reply(done, lambda result: _response(result, context))
+    return map_reply(done, lambda result: _response(result, request, context))
 
 
-def _response(result: HeartbeatResult, context: Context) -> Response:
-    """Creates missing internal topics, and adds problems to the response's status."""
+def _response(result: HeartbeatResult, request: StreamsGroupHeartbeatRequest, context: Context) -> Response:
+    """Notes the member's connection, creates missing internal topics, and adds problems to the response's status."""
     response = result.response
+    if result.disconnect_timeout_ms >= 0:
+        context.broker.groups.heard_over(
+            context.session, request.group_id, request.member_id, result.disconnect_timeout_ms
+        )
     if not result.missing_topics:
         return response
     problem = context.broker.groups.internal_topics.create(result.missing_topics, context.may_create_topic)

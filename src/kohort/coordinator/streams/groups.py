@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.heartbeats import Heartbeats
+from kohort.coordinator.streams.member_connections import MemberConnections
 from kohort.coordinator.streams.records import group_tombstones
 from kohort.coordinator.streams.replaying import replay
 from kohort.coordinator.streams.request_validation import check_heartbeat, check_topology
@@ -59,7 +60,8 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         super().__init__(wheel, pending_steps, convert)
         self._environment = environment
         self._target = TargetUpdater(environment.placer)
-        self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers)
+        self._connections = MemberConnections(wheel, self._on_disconnect_timeout)
+        self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers, self._connections)
 
     # Members ----------------------------------------------------------------------------------------------------
 
@@ -92,6 +94,32 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         waits = draft.assignment_epoch != draft.epoch and draft.waits_for_interval
         return not result.missing_topics and not draft.soft.endpoints_stale and not waits
 
+    # Members' connections ---------------------------------------------------------------------------------------
+
+    def heard_over(self, connection: Hashable, group_id: str, member_id: str, disconnect_timeout_ms: int) -> None:
+        """A member of a group was heard over a connection; the timeout is the one in the result of its heartbeat."""
+        group = self._groups.get(group_id)
+        if group is not None and member_id in group.members:
+            self._connections.heard(group_id, member_id, connection, disconnect_timeout_ms)
+
+    def disconnected(self, connection: Hashable, now: int) -> None:
+        """A connection is broken, not by this server."""
+        self._connections.disconnected(connection, now)
+
+    def forget_connections(self) -> None:
+        """The server stops, and breaks all connections itself: nobody dies of that."""
+        self._connections.clear()
+
+    def _on_disconnect_timeout(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+        """Fences a member whose connection was broken for too long, as if its session had timed out.
+
+        If that can't be recorded, its session timeout does it.
+        """
+        draft = self._timed_draft(self._groups[group_id])
+        if draft.metadata(member_id) is not None:
+            why = f"disconnect timeout: its connection was broken for {timeout_ms} ms"
+            self._remove_member(draft, member_id, why, self._wheel.now)
+
     # What happens elsewhere, and timeouts -----------------------------------------------------------------------
 
     def placed(self, job: PlacementJob, placement: Placement | None, now: int) -> Step:
@@ -123,6 +151,8 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         """The settings of a group have changed, or those of all groups; heartbeats see what follows from that."""
         for group in self._groups.values():
             if group_id in (None, group.group_id):
+                for member_id in group.members:  # their next heartbeats know the timeout of today
+                    self._connections.forget(group.group_id, member_id)
                 self._happened(group, lambda soft: replace(soft, refinement_stale=True))
         return Step()
 
@@ -241,6 +271,8 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
             self._await_task_offsets(group, now, now)
 
     def _stopped(self, group: StreamsGroup) -> None:
+        for member_id in group.members:
+            self._connections.forget(group.group_id, member_id)
         for timer in (group.placement_timer, group.task_offsets_timer):
             if timer is not None:
                 timer.cancel()
