@@ -196,6 +196,11 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         for shard in self.active():
             shard.streams.disconnected(session, now)
 
+    def closed(self, session: Session) -> None:
+        """A connection is closed, whoever did it."""
+        for shard in self.active():
+            shard.streams.closed(session)
+
     def forget_connections(self) -> None:
         """The server stops, and breaks all connections itself."""
         for shard in self.active():

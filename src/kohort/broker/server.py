@@ -256,6 +256,7 @@ class Server:
         if connection.session.on_close is not None:
             connection.session.on_close()
         self.broker.shares.disconnected(connection.session)
+        self.broker.groups.closed(connection.session)
         if not connection.closed_here and not self._stopping:
             self.broker.groups.disconnected(connection.session)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -11,7 +10,6 @@ from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.member_identity import away
-from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimers
 from kohort.coordinator.step import Client
@@ -20,8 +18,9 @@ from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.member_connections import MemberConnections
 from kohort.coordinator.streams.member_identity import Sender, identified_member, joining_member, leaving_member
+from kohort.coordinator.streams.next_assignment import next_assignment
 from kohort.coordinator.streams.reconciliation_rules import RULES
-from kohort.coordinator.streams.refined_target import refine_target, refined_tasks
+from kohort.coordinator.streams.refined_target import refine_target
 from kohort.coordinator.streams.responses import endpoint_map, heartbeat_response
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.statuses import statuses
@@ -255,25 +254,7 @@ def _reconcile(draft: Draft, heartbeat: _Heartbeat) -> CurrentAssignment[TaskId,
     group, member_id, before = draft.group, heartbeat.member_id, heartbeat.sender.current
     process = heartbeat.metadata.process_id or member_id
     selves = {member_id, heartbeat.sender.replaces}
-    soft = draft.soft
-    outdated = draft.assignment_epoch != draft.epoch and not (
-        draft.waits_for_interval and soft.placed_for is not None and soft.placed_for == soft.configured
-    )
-
-    def free(task: TaskId, role: Role) -> bool:
-        if outdated:
-            return False  # a new target is on its way, and may have this task elsewhere
-        for holder, held in group.ownership.holders(task).items():
-            if holder not in selves:
-                other = group.members[holder].metadata.process_id or holder
-                if other == process or (role is Role.ACTIVE and held is Role.ACTIVE):
-                    return False
-        return True
-
-    wanted: Mapping[TaskId, Role] | None = refined_tasks(draft, member_id)
-    if wanted is None:
-        wanted = before.assigned
-    current = reconcile(before, wanted, draft.assignment_epoch, heartbeat.owned, free, RULES)
+    current = next_assignment(draft, member_id, process, before, heartbeat.owned, selves)
     if current is not before:
         draft.put_current(member_id, current)
         log.info(
@@ -333,7 +314,7 @@ def _disconnect_timeout_ms(
     wishes = wishes_of(request.unknown_tags)
     if wishes is None:
         return settings.disconnect_timeout_ms
-    timeout = settings.disconnect_timeout_ms if settings.disconnect_timeout_ms >= 0 else wishes.disconnect_timeout_ms
+    timeout = settings.disconnect_timeout(wishes.disconnect_timeout_ms)
     response.unknown_tags = Grant(timeout, settings.heartbeat_interval_ms).tags()
     return timeout
 

@@ -37,3 +37,7 @@ class StreamsSettings:
     assignor_name: str = "optimal"
     rack_aware_assignment_tags: tuple[str, ...] = ()
     disconnect_timeout_ms: int = -1
+
+    def disconnect_timeout(self, asked_ms: int) -> int:
+        """The disconnect timeout of a member that asks for one, in ms; below 0 for none."""
+        return self.disconnect_timeout_ms if self.disconnect_timeout_ms >= 0 else asked_ms
