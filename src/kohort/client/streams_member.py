@@ -58,6 +58,8 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _GROUP: Final = CoordinatorKind.GROUP
+_NEWS: Final = "news"
+"""The purpose of the connection on which heartbeats are held, and all that is sent after them would be, too."""
 _LEAVE_WITHIN_MS: Final = 5_000  # that others get the tasks sooner is not worth waiting longer
 
 
@@ -88,6 +90,11 @@ class StreamsMember(Lifecycle):
         client_tags: over which standbys are spread: `{"zone": "eu-1a"}`.
         user_endpoint: host and port where the application answers queries.
         rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it.
+        disconnect_timeout_ms: how long its connection may be broken before the group fences it, where the broker is
+            `kohort serve`: the tasks of a process that is killed are others' then. By default, and with other brokers,
+            they are when its session ends.
+        held_heartbeats: whether such a broker tells it at once what changes, over a connection of its own; otherwise it
+            hears of that with its next heartbeat.
 
     Raises:
         ConfigError: a value that can't be, or a topology that no group can run.
@@ -105,6 +112,8 @@ class StreamsMember(Lifecycle):
         client_tags: Mapping[str, str] | None = None,
         user_endpoint: tuple[str, int] | None = None,
         rebalance_timeout_ms: int = 300_000,
+        disconnect_timeout_ms: int | None = None,
+        held_heartbeats: bool = False,
     ) -> None:
         self._cluster = Cluster(servers)
         config = self._cluster.config
@@ -118,6 +127,8 @@ class StreamsMember(Lifecycle):
             client_tags=dict(client_tags or {}),
             user_endpoint=None if user_endpoint is None else Endpoint(*user_endpoint),
             rebalance_timeout_ms=rebalance_timeout_ms,
+            disconnect_timeout_ms=disconnect_timeout_ms,
+            held_heartbeats=held_heartbeats,
         )
         self._membership = StreamsMembershipManager(settings, self._cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
         self._offsets = MemberOffsets(
@@ -133,6 +144,7 @@ class StreamsMember(Lifecycle):
         self._runner: asyncio.Task[None] | None = None
         self._response_received = asyncio.Event()  # the coordinator has responded, or never will
         self._wake_up = asyncio.Event()  # there may be something to send
+        self._watch_wake_up = asyncio.Event()  # there may be news to ask for
         self._event_ready = asyncio.Event()  # there may be an event
         self._closed = False
 
@@ -343,16 +355,22 @@ class StreamsMember(Lifecycle):
         self._wake_up.set()
         self._event_ready.set()
 
+    def _heartbeat_soon(self) -> None:
+        """Sends a heartbeat soon, such as over a new connection when the old one has ended."""
+        self._membership.heartbeat_soon(self._now())
+        self._wake_up.set()
+
     async def _heartbeat_now(self) -> None:
         """Sends a heartbeat soon, and waits for its response."""
         self._response_received.clear()
-        self._membership.heartbeat_soon(self._now())
-        self._wake_up.set()
+        self._heartbeat_soon()
         await self._response_received.wait()
 
     async def _run(self) -> None:
         """Sends heartbeats until the member has left or failed."""
         membership = self._membership
+        watch = asyncio.create_task(self._watch(), name="kohort-streams-news")
+        watch.add_done_callback(self._watch_ended)
         try:
             while not membership.ended:
                 self._wake_up.clear()
@@ -361,22 +379,56 @@ class StreamsMember(Lifecycle):
                     await self._heartbeat()
                     self._response_received.set()
                     self._event_ready.set()
+                    self._watch_wake_up.set()
                 else:
-                    with contextlib.suppress(TimeoutError):
-                        async with time_limit(None if due is None else (due - self._now()) / 1000):
-                            await self._wake_up.wait()
+                    await self._wait(self._wake_up, due)
         except Exception as error:
             log.exception("%s failed", membership)
             membership.fail(error, self._now())
         finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
             self._response_received.set()
             self._event_ready.set()
+
+    def _watch_ended(self, watch: asyncio.Task[None]) -> None:
+        if not watch.cancelled() and (error := watch.exception()) is not None:
+            log.error("%s hears of no news any more", self._membership, exc_info=error)
+
+    async def _wait(self, wake_up: asyncio.Event, due: int | None) -> None:
+        """Waits until something is due, or may be."""
+        with contextlib.suppress(TimeoutError):
+            async with time_limit(None if due is None else (due - self._now()) / 1000):
+                await wake_up.wait()
+
+    async def _watch(self) -> None:
+        """Asks for news, over a connection of its own, where the coordinator holds such heartbeats."""
+        membership = self._membership
+        while True:
+            self._watch_wake_up.clear()
+            due = membership.news_due_at
+            if due is None or due > self._now():
+                await self._wait(self._watch_wake_up, due)
+                continue
+            try:
+                connection = await self._cluster.coordinator_connection(_GROUP, membership.settings.group_id, _NEWS)
+                request = membership.news_request()
+                version = connection.version(StreamsGroupHeartbeatRequest)
+                response = await connection.ask(request, StreamsGroupHeartbeatResponse, version=version)
+            except (ClientError, KafkaError) as error:
+                log.info("%s: no heartbeat is held: %s", membership, error)
+                membership.on_news_failure(self._now())
+            else:
+                membership.on_news(response, self._now())
+            self._wake_up.set()
 
     async def _heartbeat(self) -> None:
         """Sends the heartbeat that is due, and applies its response."""
         membership, group_id = self._membership, self._membership.settings.group_id
         try:
             connection = await self._cluster.coordinator_connection(_GROUP, group_id)
+            if membership.settings.disconnect_timeout_ms is not None:
+                connection.on_ended.add(self._heartbeat_soon)
             version = connection.version(StreamsGroupHeartbeatRequest)
             request = membership.request(self._now(), version)
             response = await connection.ask(request, StreamsGroupHeartbeatResponse, version=version)

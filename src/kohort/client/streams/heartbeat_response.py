@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.protocol.heartbeat_wishes import Grant, grant_of
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
 from kohort.streams.endpoint import Endpoint
@@ -26,6 +27,7 @@ class ParsedResponse:
     statuses: tuple[Status, ...] | None
     endpoint_epoch: int
     endpoints: dict[Endpoint, EndpointPartitions] | None
+    grant: Grant | None
 
 
 def parse_response(response: StreamsGroupHeartbeatResponse, version: int) -> ParsedResponse:
@@ -63,6 +65,7 @@ def parse_response(response: StreamsGroupHeartbeatResponse, version: int) -> Par
         endpoints=None
         if response.partitions_by_user_endpoint is None
         else _endpoints(response.partitions_by_user_endpoint),
+        grant=grant_of(response.unknown_tags),
     )
 
 

@@ -18,6 +18,7 @@ from kohort.client.streams.events import (
 )
 from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
 from kohort.client.streams.heartbeat_response import ParsedResponse, parse_response
+from kohort.client.streams.news_watch import NewsWatch
 from kohort.client.streams.offset_reports import OffsetReports
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.task_reconciler import TaskReconciler
@@ -48,7 +49,8 @@ class StreamsMembershipManager:
     """Joins, heartbeats, is fenced and leaves.
 
     Its driver sends `request` at `due_at`, one at a time, and calls `on_response` or `on_failure` after it. Its
-    application takes `next_event` until there is none. All times are ms of one clock, given as `now`.
+    application takes `next_event` until there is none. All times are ms of one clock, given as `now`. Beside it, the
+    driver sends `news_request` at `news_due_at` over another connection, and calls `on_news` or `on_news_failure`.
 
     Args:
         leave_within_ms: how long it tries to tell the group that it leaves.
@@ -85,6 +87,7 @@ class StreamsMembershipManager:
         self._next_at = 0  # when a heartbeat without changes is due
         self._not_before = 0  # no heartbeat is sent before: there is a pause after failures
         self._pending_events: list[Event] = []  # beside tasks; at most one of a kind
+        self._news = NewsWatch(settings)
 
     # What the user wants --------------------------------------------------------------------------------------
 
@@ -216,6 +219,8 @@ class StreamsMembershipManager:
             request.member_epoch = _LEAVE_FOR_A_WHILE
         else:
             self._add_changes(request, now, version)
+            if (wishes := settings.wishes()) is not None:
+                request.unknown_tags = wishes.tags()
         self._in_flight, self._version = request, version
         self._next_at = now + self.heartbeat_interval_ms
         return request
@@ -249,6 +254,7 @@ class StreamsMembershipManager:
         """No response came, or none that could be read; the group may have received the heartbeat."""
         self._response_lost |= self._in_flight is not None
         self._in_flight = None
+        self._news.lost()
         self._retry(now)
 
     def on_response(self, response: StreamsGroupHeartbeatResponse, now: int) -> Reaction:
@@ -312,6 +318,9 @@ class StreamsMembershipManager:
         self._not_before = now
         self._next_at += response.heartbeat_interval_ms - self.heartbeat_interval_ms
         self.heartbeat_interval_ms = response.heartbeat_interval_ms
+        brings = response.tasks, response.endpoints, None if response.epoch == self.epoch else response.epoch
+        new = any(each is not None for each in brings) or response.statuses not in (None, self.statuses)
+        self._news.heard(response.grant, now, response.heartbeat_interval_ms, new=new)
         self.offsets.interval_ms = response.task_offset_interval_ms
         self.offsets.acceptable_lag = response.acceptable_recovery_lag
         self.epoch = response.epoch
@@ -359,6 +368,28 @@ class StreamsMembershipManager:
         self._pending_events = [pending for pending in self._pending_events if type(pending) is not type(event)] + [
             event
         ]
+
+    # Held heartbeats -----------------------------------------------------------------------------------------
+
+    @property
+    def news_due_at(self) -> int | None:
+        """When to ask for news over another connection; None if that isn't to be done now."""
+        in_group = self.state in (State.RECONCILING, State.STABLE) and self.epoch != _JOIN
+        return self._news.due_at if in_group and self._in_flight is None else None
+
+    def news_request(self) -> StreamsGroupHeartbeatRequest:
+        """Returns the heartbeat that asks for news. `on_news` or `on_news_failure` follows."""
+        return self._news.request(self.epoch, self._endpoint_epoch, self.statuses)
+
+    def on_news(self, response: StreamsGroupHeartbeatResponse, now: int) -> None:
+        """There is news, or there was none for as long as the heartbeat was held."""
+        if self._news.answered(response):
+            self.heartbeat_soon(now)
+
+    def on_news_failure(self, now: int) -> None:
+        """The connection broke: the member says over the other one that it lives."""
+        self._news.failed(now)
+        self.heartbeat_soon(now)
 
     # States --------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,8 @@ log = logging.getLogger(__name__)
 
 _STOP_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 1.0
+_DISCONNECT_TIMEOUT_MS: Final = 1_000
+"""Enough to connect again after a connection that something on the way has closed."""
 
 
 class Instance:
@@ -167,6 +169,8 @@ class Instance:
                 rack_id=self.settings.rack_id,
                 client_tags=self.settings.client_tags,
                 user_endpoint=self.endpoint,
+                disconnect_timeout_ms=_DISCONNECT_TIMEOUT_MS,
+                held_heartbeats=True,
             )
             reporting = TaskOffsetReporting(
                 self.plan, member, self.manager, self.directory, self.changelogs, self.ends,
