@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
         last_active: when bytes were last received or sent, in seconds of the monotonic clock.
         made: whether it was connected (with TLS: after the handshake). From then on the owner is told when it is lost.
         busy: whether a request waits for its response (a long poll, a join).
+        closed_here: whether this server closed it, and not the client, nor something on the way.
     """
 
     def __init__(self, owner: Owner, listener: Listener) -> None:
@@ -102,6 +103,7 @@ class Connection(asyncio.Protocol):
         self.made = False
         self.busy = False
         self.closing = False
+        self.closed_here = False
         self.session = Session()
         self.peer = ""
         self.last_active = 0.0
@@ -376,13 +378,13 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Closes the connection once written responses are sent."""
-        self.closing = True
+        self.closing = self.closed_here = True
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
         """Closes the connection now."""
-        self.closing = True
+        self.closing = self.closed_here = True
         if self._transport is not None:
             self._transport.abort()
 

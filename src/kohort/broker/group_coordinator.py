@@ -17,6 +17,7 @@ from kohort.broker.coordinator_runtime import CoordinatorEnvironment, Coordinato
 from kohort.broker.group_configs import GroupConfigs
 from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.regex_resolver import RegexResolver, Resolved
+from kohort.broker.session import Session
 from kohort.broker.streams.internal_topics import InternalTopics
 from kohort.broker.streams.placer import Placer
 from kohort.broker.topics import ConfigResource, Topic
@@ -179,6 +180,31 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
             log.warning("a placement is dropped group=%s error=%s", shown(job.group_id), error)
             return
         self.perform(entry, entry.shard.streams.placed(job, placement, self._clock()))
+
+    # Connections of members
+
+    def heard_over(self, session: Session, group_id: str, member_id: str, disconnect_timeout_ms: int) -> None:
+        """A member of a streams group was heard over a connection, and has to come back if that breaks."""
+        streams = self.entry(group_id).shard.streams
+        streams.heard_over(session, group_id, member_id, disconnect_timeout_ms)
+        if session.gone:  # before its heartbeat was answered
+            streams.disconnected(session, self._clock())
+
+    def disconnected(self, session: Session) -> None:
+        """A connection is broken, by the client or on the way."""
+        now = self._clock()
+        for shard in self.active():
+            shard.streams.disconnected(session, now)
+
+    def closed(self, session: Session) -> None:
+        """A connection is closed, whoever did it."""
+        for shard in self.active():
+            shard.streams.closed(session)
+
+    def forget_connections(self) -> None:
+        """The server stops, and breaks all connections itself."""
+        for shard in self.active():
+            shard.streams.forget_connections()
 
     # Expiry
 

@@ -177,6 +177,7 @@ class Server:
             check.cancel()
         for listener in self.listeners:
             listener.close()
+        self.broker.groups.forget_connections()
         for connection in list(self._connections):
             connection.finish()
         # Responses that wait for a sync are sent; those of joins and fetches needn't be.
@@ -255,6 +256,9 @@ class Server:
         if connection.session.on_close is not None:
             connection.session.on_close()
         self.broker.shares.disconnected(connection.session)
+        self.broker.groups.closed(connection.session)
+        if not connection.closed_here and not self._stopping:
+            self.broker.groups.disconnected(connection.session)
 
     def _close_idle(self) -> None:
         """Closes connections by connections.max.idle.ms; one that waits for a response isn't idle."""

@@ -46,12 +46,14 @@ class Connection:
 
     Attributes:
         broker: the broker.
-        on_lost: called once when the connection ends, for any reason.
+        on_lost: called once when the connection ends, for any reason. For its owner.
+        on_ended: called then, too; for those that use it, each of whom may put in the same callback again.
     """
 
     def __init__(self, broker: Broker, config: ClientConfig) -> None:
         self.broker = broker
         self.on_lost: Callable[[Connection], None] | None = None
+        self.on_ended: set[Callable[[], object]] = set()
         self._config = config
         self._loop = asyncio.get_running_loop()
         self._channel = Channel(broker, config.client_id, config.receive_message_max_bytes)
@@ -274,3 +276,5 @@ class Connection:
             self._reauthentication.cancel()
         if self.on_lost is not None:
             self.on_lost(self)
+        for callback in self.on_ended:
+            callback()

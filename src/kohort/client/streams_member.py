@@ -33,6 +33,7 @@ from kohort.client.streams.settings import GroupProtocol, MemberSettings
 from kohort.client.streams.transitions import State
 from kohort.client.streams_group_protocol import choose_group_protocol
 from kohort.client.streams_member_loop import StreamsMemberLoop, now_ms
+from kohort.client.streams_member_news import StreamsMemberNews
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.streams.endpoint import Endpoint
@@ -81,6 +82,11 @@ class StreamsMember(Lifecycle):
             the tasks; or "auto": a streams group where the brokers have them, and the group isn't a classic one with
             members. All members of a group have the same one.
         classic: what in a streams group is the group's configuration.
+        disconnect_timeout_ms: how long its connection may be broken before the group fences it, where the broker is
+            `kohort serve`: the tasks of a process that is killed are others' then. By default, and with other brokers,
+            they are when its session ends.
+        held_heartbeats: whether such a broker tells it at once what changes, over a connection of its own; otherwise it
+            hears of that with its next heartbeat.
 
     Raises:
         ConfigError: a value that can't be, or a topology that no group can run.
@@ -100,6 +106,8 @@ class StreamsMember(Lifecycle):
         rebalance_timeout_ms: int = 300_000,
         group_protocol: GroupProtocol = "streams",
         classic: ClassicSettings | None = None,
+        disconnect_timeout_ms: int | None = None,
+        held_heartbeats: bool = False,
     ) -> None:
         if group_protocol not in ("streams", "classic", "auto"):
             raise ConfigError(f'group_protocol={group_protocol!r} should be "streams", "classic" or "auto"')
@@ -115,6 +123,8 @@ class StreamsMember(Lifecycle):
             client_tags=dict(client_tags or {}),
             user_endpoint=None if user_endpoint is None else Endpoint(*user_endpoint),
             rebalance_timeout_ms=rebalance_timeout_ms,
+            disconnect_timeout_ms=disconnect_timeout_ms,
+            held_heartbeats=held_heartbeats,
         )
         self._settings, self._group_protocol = settings, group_protocol
         self._classic = ClassicSettings() if classic is None else classic
@@ -138,8 +148,11 @@ class StreamsMember(Lifecycle):
             self._loop = StreamsMemberLoop(cluster, member, self._event_ready.set)
             self._loop.leader = StreamsGroupLeader(cluster, member, self._classic, rebalance_wanted=self._loop.wake)
         else:
-            self._membership = StreamsMembershipManager(settings, cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
-            self._loop = StreamsMemberLoop(cluster, self._membership, self._event_ready.set)
+            self._membership = manager = StreamsMembershipManager(
+                settings, cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS
+            )
+            self._loop = StreamsMemberLoop(cluster, manager, self._event_ready.set)
+            self._loop.news = StreamsMemberNews(cluster, manager, now_ms=now_ms, changed=self._loop.wake)
         self._offsets = MemberOffsets(
             cluster,
             MembershipSettings(

@@ -21,6 +21,7 @@ from kohort.protocol.message import Response
 
 if TYPE_CHECKING:
     from kohort.client.streams_group_leader import StreamsGroupLeader
+    from kohort.client.streams_member_news import StreamsMemberNews
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class StreamsMemberLoop:
 
     Attributes:
         leader: of a member of a classic group: it places the tasks when the member is to.
+        news: of a member of a streams group: it asks a coordinator for news.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class StreamsMemberLoop:
     ) -> None:
         self._cluster, self._membership, self._changed = cluster, membership, changed
         self.leader: StreamsGroupLeader | None = None
+        self.news: StreamsMemberNews | None = None
         self._response_received = asyncio.Event()  # the coordinator has responded, or never will
         self._wake_up = asyncio.Event()  # there may be something to send
 
@@ -58,17 +61,25 @@ class StreamsMemberLoop:
         """There may be something to send."""
         self._wake_up.set()
 
+    def heartbeat_soon(self) -> None:
+        """Sends a heartbeat soon, such as over a new connection when the old one has ended."""
+        self._membership.heartbeat_soon(now_ms())
+        self.wake()
+
     async def heartbeat_now(self) -> None:
         """Sends a heartbeat soon, and waits for its response."""
         self._response_received.clear()
-        self._membership.heartbeat_soon(now_ms())
-        self.wake()
+        self.heartbeat_soon()
         await self._response_received.wait()
 
     async def run(self) -> None:
         """Sends requests until the member has left or failed."""
-        membership, leader = self._membership, self.leader
-        watching = None if leader is None else asyncio.create_task(leader.watch(), name="kohort-topics-of-group")
+        membership, leader, news = self._membership, self.leader, self.news
+        beside = []
+        if leader is not None:
+            beside.append(asyncio.create_task(leader.watch(), name="kohort-topics-of-group"))
+        if news is not None:
+            beside.append(asyncio.create_task(news.run(), name="kohort-streams-news"))
         try:
             while not membership.ended:
                 self._wake_up.clear()
@@ -80,14 +91,17 @@ class StreamsMemberLoop:
                     await self._exchange()
                     self._response_received.set()
                     self._changed()
+                    if news is not None:
+                        news.wake()
                 else:
                     await self._woken(None if due is None else due - now_ms())
         except Exception as error:
             log.exception("%s failed", membership)
             membership.fail(error, now_ms())
         finally:
-            if watching is not None:
-                watching.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             self._response_received.set()
             self._changed()
 
@@ -105,6 +119,8 @@ class StreamsMemberLoop:
             # Another request may be due now.
             if membership.due_at is None or membership.call(now_ms()).purpose != purpose:
                 return
+            if membership.settings.disconnect_timeout_ms is not None:
+                connection.on_ended.add(self.heartbeat_soon)
             response = await self._ask(connection)
         except (ConnectionLostError, RequestTimeoutError) as error:
             log.info("%s: %s; trying again", membership, error)

@@ -31,11 +31,13 @@ FIXED = {
 OUR_BROKER_KEYS = {
     "group.consumer.moving.heartbeat.interval.ms": ("int", 500),
     "group.share.moving.heartbeat.interval.ms": ("int", 500),
+    "group.streams.disconnect.timeout.ms": ("int", -1),
     "log.scrub.interval.ms": ("long", 86_400_000),
 }
 OUR_GROUP_KEYS = {
     "consumer.moving.heartbeat.interval.ms": ("int", 500),
     "share.moving.heartbeat.interval.ms": ("int", 500),
+    "streams.disconnect.timeout.ms": ("int", -1),
 }
 """Keys that Kafka doesn't have."""
 

@@ -34,6 +34,7 @@ OTHERS: dict[str, tuple[str, Any]] = {
     "initial_rebalance_delay_ms": ("0", 0),
     "assignor_name": ("sticky", "sticky"),
     "rack_aware_assignment_tags": ("zone,rack", ("zone", "rack")),
+    "disconnect_timeout_ms": ("2000", 2_000),
 }
 """Another text for each setting, and what it means."""
 

@@ -1,4 +1,7 @@
-"""Groups of our members and our coordinator in virtual time, with heartbeats and answers that get lost."""
+"""Groups of our members and our coordinator in virtual time, with heartbeats and answers that get lost.
+
+Where members ask for that, they hear of news at once, and their connections break, too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State
 from kohort.coordinator.step import Client
+from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.protocol.heartbeat_wishes import wishes_of
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
 from tests.coordinator.streams.driver import GROUP, Driver
@@ -31,6 +36,8 @@ ALL = {TaskId(name, partition) for name in "01" for partition in range(4)}
 STEP_MS = 50
 ANSWER_WITHIN_MS = 2_000
 VERSION = 1
+CLIENT = Client("client", "10.0.0.1", VERSION)
+DISCONNECT_TIMEOUT_MS = 3_000
 END = 50_000
 
 
@@ -40,13 +47,22 @@ class Application:
     def __init__(self, world: SteppedSimulation, name: str, process: str, instance_id: str | None) -> None:
         self.world, self.name, self.process = world, name, process
         settings = MemberSettings(
-            group_id=GROUP, topology=TOPOLOGY, member_id=name, process_id=process, instance_id=instance_id
+            group_id=GROUP,
+            topology=TOPOLOGY,
+            member_id=name,
+            process_id=process,
+            instance_id=instance_id,
+            disconnect_timeout_ms=DISCONNECT_TIMEOUT_MS if world.asks else None,
+            held_heartbeats=world.asks,
         )
         self.member = StreamsMembershipManager(settings, Backoff(100, 1_000, world.random), leave_within_ms=5_000)
         self.has: dict[TaskId, Role] = {}
         self.closing: dict[TaskId, tuple[int, Role | None]] = {}
         self.missed_at: int | None = None
         self.copied: dict[TaskId, int] = {}
+        self.connection, self.news_connection = object(), object()
+        self.news: list[HeartbeatResult] = []
+        self.waits_for_news = False
         self.member.begin(world.now)
 
     def step(self) -> None:
@@ -73,6 +89,30 @@ class Application:
                 self.member.on_failure(now)
         elif (due := self.member.due_at) is not None and due <= now:
             self.heartbeat()
+        if self.waits_for_news or self.member.news_due_at is not None:
+            self.watch()
+
+    def watch(self) -> None:
+        """Asks for news, or takes what there is; or the connection breaks."""
+        now, streams = self.world.now, self.world.driver.shard.streams
+        if self.waits_for_news and self.world.random.random() < self.world.losses / 4:
+            self.waits_for_news = False
+            self.news.clear()
+            streams.closed(self.news_connection)
+            streams.disconnected(self.news_connection, now)
+            self.news_connection = object()
+            self.member.on_news_failure(now)
+        elif self.news:
+            self.waits_for_news = False
+            self.member.on_news(self.news.pop().response, now)
+        elif not self.waits_for_news and (due := self.member.news_due_at) is not None and due <= now:
+            request, self.waits_for_news = self.member.news_request(), True
+            wishes = wishes_of(request.unknown_tags)
+            assert wishes is not None
+            self.world.counts["held"] += 1
+            self.world.driver.perform(
+                streams.hold(request, wishes, CLIENT, self.news_connection, now, self.news.append)
+            )
 
     def heartbeat(self) -> None:
         now, fate = self.world.now, self.world.random.random()
@@ -83,7 +123,9 @@ class Application:
             if fate < self.world.losses / 2:
                 return
         self.world.counts["heartbeats"] += 1
-        response = self.world.driver.send(request, Client("client", "10.0.0.1", VERSION))
+        response = self.world.driver.send(request, CLIENT)
+        if (timeout := self.world.driver.result.disconnect_timeout_ms) >= 0:
+            self.world.driver.shard.streams.heard_over(self.connection, GROUP, self.name, timeout)
         self.world.driver.create_missing()
         if self.missed_at is None:
             self.member.on_response(response, now)
@@ -117,8 +159,9 @@ class Application:
 class SteppedSimulation:
     """Steps of `STEP_MS`, all choices drawn from one generator."""
 
-    def __init__(self, seed: int, settings: StreamsSettings) -> None:
+    def __init__(self, seed: int, settings: StreamsSettings, *, asks: bool = False) -> None:
         self.random = Random(seed)
+        self.asks = asks
         self.driver = Driver(settings=settings)
         self.applications: list[Application] = []
         self.gone: list[Application] = []
@@ -185,9 +228,10 @@ def settings(**more: int) -> StreamsSettings:
     )
 
 
+@pytest.mark.parametrize("asks", [False, True], ids=["as with Kafka", "with held heartbeats"])
 @pytest.mark.parametrize("seed", [0, 1, 9, 47])
-def test_members_come_and_go(seed: int) -> None:
-    world = SteppedSimulation(seed, settings(num_standby_replicas=seed % 2, num_warmup_replicas=seed % 3))
+def test_members_come_and_go(seed: int, asks: bool) -> None:
+    world = SteppedSimulation(seed, settings(num_standby_replicas=seed % 2, num_warmup_replicas=seed % 3), asks=asks)
     for _ in range(3):
         world.start()
         world.run(world.random.randrange(20_000))
@@ -206,6 +250,7 @@ def test_members_come_and_go(seed: int) -> None:
     world.comes_to_rest()
     assert world.counts["Revoked"]
     assert not world.counts["Lost"]  # after a lost answer it is told again
+    assert bool(world.counts["held"]) is asks
 
 
 @pytest.mark.parametrize("seed", [0, 9])
@@ -269,3 +314,29 @@ def test_two_members_talk_little() -> None:
     world.counts.clear()
     world.run(60_000)
     assert world.counts["heartbeats"] == 24
+
+
+@pytest.mark.parametrize("standbys", [0, 1])
+def test_members_that_hear_of_news_talk_little_too(standbys: int) -> None:
+    world = SteppedSimulation(1, settings(heartbeat_interval_ms=5_000, num_standby_replicas=standbys), asks=True)
+    for _ in range(2):
+        world.start()
+        world.run(1_000)
+    world.comes_to_rest()
+    world.counts.clear()
+    world.run(60_000)
+    assert world.counts["heartbeats"] == 24
+    assert world.counts["held"] <= 26  # each interval one, and a step later the next
+
+
+def test_a_member_that_dies_is_missed_at_once() -> None:
+    world = SteppedSimulation(1, settings(session_timeout_ms=45_000, num_warmup_replicas=0), asks=True)
+    first, second = world.start(), world.start()
+    world.comes_to_rest()
+    world.applications.remove(first)
+    for connection in (first.connection, first.news_connection):
+        world.driver.shard.streams.closed(connection)
+        world.driver.shard.streams.disconnected(connection, world.now)
+    world.run(DISCONNECT_TIMEOUT_MS + 5_000)
+    assert set(second.has) == ALL
+    world.comes_to_rest()

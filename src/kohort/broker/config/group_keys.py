@@ -78,6 +78,9 @@ GROUP_KEYS: Final = keys_by_name(
         Key("streams.assignment.interval.ms", INT, 1000,
             "The least time between two placements of a streams group's tasks, in ms.", 0),
         Key("streams.assignor.name", STRING, None, "The assignor that places a streams group's tasks."),
+        Key("streams.disconnect.timeout.ms", INT, -1,
+            "How long the connection of a streams group's member may be broken before it is removed, in ms; "
+            "-1 is as long as the member asks for, or else its session timeout.", -1),
         Key("streams.heartbeat.interval.ms", INT, 5000,
             "Time between two heartbeats of a streams group's members, in ms.", 1),
         Key("streams.initial.rebalance.delay.ms", INT, 3000,
@@ -166,6 +169,9 @@ _MODERN: Final = (
         "The longest assignment interval of a streams group, in ms.", 0),
     Key("group.streams.rack.aware.assignment.tags", LIST, (),
         "Client tags over whose values standby copies are spread.", check=_distinct),
+    Key("group.streams.disconnect.timeout.ms", INT, -1,
+        "How long the connection of a streams group's member may be broken before it is removed, in ms; "
+        "-1 is as long as the member asks for, or else its session timeout.", -1),
     Key("group.streams.initial.rebalance.delay.ms", INT, 3000,
         "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
     Key("errors.deadletterqueue.auto.create.topics.enable", BOOLEAN, False,

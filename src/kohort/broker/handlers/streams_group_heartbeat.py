@@ -15,6 +15,7 @@ from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.streams.request_validation import check_topology
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
+from kohort.protocol.heartbeat_wishes import Wishes, wishes_of
 from kohort.protocol.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
@@ -36,6 +37,8 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
         return _refuse(ErrorCode.UNSUPPORTED_VERSION)
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if request.unknown_tags and (wishes := wishes_of(request.unknown_tags)) and wishes.max_wait_ms > 0:
+        return _hold(request, wishes, context)
     if request.topology is not None:
         try:
             _check_topics_allowed(request.topology, context)
@@ -47,6 +50,17 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
             groups.placer.start(lambda: _submit_later(request, context, reply))
             return reply
     return _submit(request, context)
+
+
+def _hold(request: StreamsGroupHeartbeatRequest, wishes: Wishes, context: Context) -> Response | Reply[Response]:
+    """Answers when there is news for the member, which its next heartbeat brings."""
+    session, groups = context.session, context.broker.groups
+    done: HeartbeatResult | Reply[HeartbeatResult] = groups.submit(
+        request.group_id,
+        lambda shard, now, reply: shard.streams.hold(request, wishes, context.client, session, now, reply),
+        lambda code: HeartbeatResult(_refuse(code)),
+    )
+    return map_reply(done, lambda result: result.response)
 
 
 def _submit_later(request: StreamsGroupHeartbeatRequest, context: Context, reply: Reply[Response]) -> None:
@@ -63,12 +77,16 @@ def _submit(request: StreamsGroupHeartbeatRequest, context: Context) -> Response
         lambda shard, now, reply: shard.streams.heartbeat(request, context.client, now, reply),
         lambda code: HeartbeatResult(_refuse(code)),
     )
-    return map_reply(done, lambda result: _response(result, context))
+    return map_reply(done, lambda result: _response(result, request, context))
 
 
-def _response(result: HeartbeatResult, context: Context) -> Response:
-    """Creates missing internal topics, and adds problems to the response's status."""
+def _response(result: HeartbeatResult, request: StreamsGroupHeartbeatRequest, context: Context) -> Response:
+    """Notes the member's connection, creates missing internal topics, and adds problems to the response's status."""
     response = result.response
+    if result.disconnect_timeout_ms >= 0:
+        context.broker.groups.heard_over(
+            context.session, request.group_id, request.member_id, result.disconnect_timeout_ms
+        )
     if not result.missing_topics:
         return response
     problem = context.broker.groups.internal_topics.create(result.missing_topics, context.may_create_topic)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.protocol.heartbeat_wishes import Grant, grant_of
 from kohort.protocol.messages.streams_group_heartbeat import Status as WireStatus
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
@@ -27,6 +28,7 @@ class ParsedResponse:
     statuses: tuple[Status, ...] | None
     endpoint_epoch: int
     endpoints: dict[Endpoint, EndpointPartitions] | None
+    grant: Grant | None
 
 
 def parse_response(response: StreamsGroupHeartbeatResponse, version: int) -> ParsedResponse:
@@ -62,6 +64,7 @@ def parse_response(response: StreamsGroupHeartbeatResponse, version: int) -> Par
         endpoints=None
         if response.partitions_by_user_endpoint is None
         else endpoints_of(response.partitions_by_user_endpoint),
+        grant=grant_of(response.unknown_tags),
     )
 
 

@@ -10,6 +10,7 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
 from kohort.client.streams.heartbeat_response import ParsedResponse, parse_response
 from kohort.client.streams.membership import JOIN, Call, StreamsMembership
+from kohort.client.streams.news_watch import NewsWatch
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import HEARTBEATING, Input, State
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint as WireEndpoint
@@ -34,6 +35,9 @@ _HEARTBEAT: Final = Call(StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResp
 class StreamsMembershipManager(StreamsMembership):
     """Joins, heartbeats, is fenced and leaves, all by one request.
 
+    Beside it, the driver sends `news_request` at `news_due_at` over another connection, and calls `on_news` or
+    `on_news_failure` after it.
+
     Attributes:
         heartbeat_interval_ms: the one that the group sent last.
     """
@@ -48,6 +52,7 @@ class StreamsMembershipManager(StreamsMembership):
         self._response_lost = False  # and with it perhaps tasks that the group assigned or revoked
         self._in_flight: StreamsGroupHeartbeatRequest | None = None
         self._version = 0  # of the request in flight
+        self._news = NewsWatch(settings)
 
     def call(self, now: int) -> Call:
         """A heartbeat: all that such a member sends."""
@@ -98,6 +103,8 @@ class StreamsMembershipManager(StreamsMembership):
             request.member_epoch = _LEAVE_FOR_A_WHILE
         else:
             self._add_changes(request, now, version)
+            if (wishes := settings.wishes()) is not None:
+                request.unknown_tags = wishes.tags()
         self._in_flight, self._version = request, version
         self._next_at = now + self.heartbeat_interval_ms
         return request
@@ -131,6 +138,7 @@ class StreamsMembershipManager(StreamsMembership):
         """No response came, or none that could be read; the group may have received the heartbeat."""
         self._response_lost |= self._in_flight is not None
         self._in_flight = None
+        self._news.lost()
         self._retry(now)
 
     def on_response(self, response: StreamsGroupHeartbeatResponse, now: int) -> Reaction:
@@ -181,6 +189,9 @@ class StreamsMembershipManager(StreamsMembership):
         self._not_before = now
         self._next_at += response.heartbeat_interval_ms - self.heartbeat_interval_ms
         self.heartbeat_interval_ms = response.heartbeat_interval_ms
+        brings = response.tasks, response.endpoints, None if response.epoch == self.epoch else response.epoch
+        new = any(each is not None for each in brings) or response.statuses not in (None, self.statuses)
+        self._news.heard(response.grant, now, response.heartbeat_interval_ms, new=new)
         self.offsets.interval_ms = response.task_offset_interval_ms
         self.offsets.acceptable_lag = response.acceptable_recovery_lag
         self.epoch = response.epoch
@@ -205,3 +216,25 @@ class StreamsMembershipManager(StreamsMembership):
         self._reported = None
         self.offsets.forget_reported()
         self._endpoint_epoch = -1
+
+    # Held heartbeats -----------------------------------------------------------------------------------------
+
+    @property
+    def news_due_at(self) -> int | None:
+        """When to ask for news over another connection; None if that isn't to be done now."""
+        in_group = self.state in (State.RECONCILING, State.STABLE) and self.epoch != JOIN
+        return self._news.due_at if in_group and self._in_flight is None else None
+
+    def news_request(self) -> StreamsGroupHeartbeatRequest:
+        """Returns the heartbeat that asks for news. `on_news` or `on_news_failure` follows."""
+        return self._news.request(self.epoch, self._endpoint_epoch, self.statuses)
+
+    def on_news(self, response: StreamsGroupHeartbeatResponse, now: int) -> None:
+        """There is news, or there was none for as long as the heartbeat was held."""
+        if self._news.answered(response):
+            self.heartbeat_soon(now)
+
+    def on_news_failure(self, now: int) -> None:
+        """The connection broke: the member says over the other one that it lives."""
+        self._news.failed(now)
+        self.heartbeat_soon(now)

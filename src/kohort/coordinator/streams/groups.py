@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -11,12 +11,15 @@ from typing import Any, Final
 from kohort.coordinator.modern.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.groups import ModernGroups
 from kohort.coordinator.placement.model import Placement
-from kohort.coordinator.step import Client, Record, Step
+from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.coordinator.streams.describing import describe
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.heartbeats import Heartbeats
+from kohort.coordinator.streams.held_heartbeats import Held, HeldHeartbeats
+from kohort.coordinator.streams.member_connections import MemberConnections
+from kohort.coordinator.streams.news import Known
 from kohort.coordinator.streams.records import group_tombstones
 from kohort.coordinator.streams.replaying import replay
 from kohort.coordinator.streams.request_validation import check_heartbeat, check_topology
@@ -27,9 +30,10 @@ from kohort.coordinator.streams.topology_description import MAX_NODES, check_upd
 from kohort.coordinator.streams.topology_updates import depends_on, detect_changes
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
+from kohort.protocol.heartbeat_wishes import Grant, Wishes
 from kohort.protocol.message import Data
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeResponse
-from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
@@ -59,7 +63,9 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         super().__init__(wheel, pending_steps, convert)
         self._environment = environment
         self._target = TargetUpdater(environment.placer)
-        self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers)
+        self._connections = MemberConnections(wheel, self._on_disconnect_timeout)
+        self._held = HeldHeartbeats(wheel, self._draft_since)
+        self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers, self._connections)
 
     # Members ----------------------------------------------------------------------------------------------------
 
@@ -92,6 +98,92 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         waits = draft.assignment_epoch != draft.epoch and draft.waits_for_interval
         return not result.missing_topics and not draft.soft.endpoints_stale and not waits
 
+    # Held heartbeats --------------------------------------------------------------------------------------------
+
+    def hold(
+        self, request: StreamsGroupHeartbeatRequest, wishes: Wishes, client: Client, connection: Hashable, now: int,
+        reply: Reply,
+    ) -> Step:  # fmt: skip
+        """A member asks for news; answers when its next heartbeat would bring some, or when it has waited long enough.
+
+        Args:
+            connection: of its own, over which the request came.
+        """
+        group_id, member_id = request.group_id, request.member_id
+        settings = self._environment.settings_of(group_id)
+        interval, timeout = settings.heartbeat_interval_ms, settings.disconnect_timeout(wishes.disconnect_timeout_ms)
+
+        def answer(news: bool) -> None:
+            self._connections.released(group_id, member_id)
+            response = StreamsGroupHeartbeatResponse(
+                member_id=member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval, status=None
+            )
+            response.unknown_tags = Grant(timeout, interval, news).tags()
+            self._pending.append(Step(answers=[Answer(reply, HeartbeatResult(response))]))
+
+        timer = self._timers.get(group_id, member_id)
+        if timer is None:
+            answer(True)  # it is no member any more, as its next heartbeat will be told
+            return Step()
+        timer.last_heartbeat = now
+        self._held.release(group_id, member_id)
+        if timeout >= 0:
+            self._connections.heard(group_id, member_id, connection, timeout, held=True)
+        known = Known(member_id, client.version, request.endpoint_information_epoch, frozenset(wishes.status_codes))
+        self._held.hold(Held(group_id, known, connection, now, now + min(wishes.max_wait_ms, interval)), answer)
+        return Step()
+
+    def _draft_since(self, group_id: str, now: int) -> Draft | None:
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
+        draft = self._draft(group)
+        draft.now = max(draft.now, now)
+        return draft
+
+    def _look_for_news(self, group: StreamsGroup) -> None:
+        self._held.changed(group.group_id, len(group.members), self._now(group))
+
+    def _apply(self, draft: Draft) -> None:
+        super()._apply(draft)
+        group = self._groups.get(draft.group_id)
+        if group is not None and group.revision != draft.revision:
+            self._look_for_news(group)
+
+    def _happened(self, group: StreamsGroup, change: Callable[[SoftState], SoftState]) -> None:
+        super()._happened(group, change)
+        self._look_for_news(group)
+
+    # Members' connections ---------------------------------------------------------------------------------------
+
+    def heard_over(self, connection: Hashable, group_id: str, member_id: str, disconnect_timeout_ms: int) -> None:
+        """A member of a group was heard over a connection; the timeout is the one in the result of its heartbeat."""
+        group = self._groups.get(group_id)
+        if group is not None and member_id in group.members:
+            self._connections.heard(group_id, member_id, connection, disconnect_timeout_ms)
+
+    def disconnected(self, connection: Hashable, now: int) -> None:
+        """A connection is broken, not by this server."""
+        self._connections.disconnected(connection, now)
+
+    def closed(self, connection: Hashable) -> None:
+        """A connection is closed, whoever did it: what is held on it needs no answer."""
+        self._held.disconnected(connection)
+
+    def forget_connections(self) -> None:
+        """The server stops, and breaks all connections itself: nobody dies of that."""
+        self._connections.clear()
+
+    def _on_disconnect_timeout(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+        """Fences a member whose connection was broken for too long, as if its session had timed out.
+
+        If that can't be recorded, its session timeout does it.
+        """
+        draft = self._timed_draft(self._groups[group_id])
+        if draft.metadata(member_id) is not None:
+            why = f"disconnect timeout: its connection was broken for {timeout_ms} ms"
+            self._remove_member(draft, member_id, why, self._wheel.now)
+
     # What happens elsewhere, and timeouts -----------------------------------------------------------------------
 
     def placed(self, job: PlacementJob, placement: Placement | None, now: int) -> Step:
@@ -123,6 +215,8 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         """The settings of a group have changed, or those of all groups; heartbeats see what follows from that."""
         for group in self._groups.values():
             if group_id in (None, group.group_id):
+                for member_id in group.members:  # their next heartbeats know the timeout of today
+                    self._connections.forget(group.group_id, member_id)
                 self._happened(group, lambda soft: replace(soft, refinement_stale=True))
         return Step()
 
@@ -241,6 +335,9 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
             self._await_task_offsets(group, now, now)
 
     def _stopped(self, group: StreamsGroup) -> None:
+        self._look_for_news(group)  # there is none for those that were members, as they will be told
+        for member_id in group.members:
+            self._connections.forget(group.group_id, member_id)
         for timer in (group.placement_timer, group.task_offsets_timer):
             if timer is not None:
                 timer.cancel()

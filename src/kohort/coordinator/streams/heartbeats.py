@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -11,21 +10,23 @@ from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.member_identity import away
-from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimers
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.member import StreamsMetadata
+from kohort.coordinator.streams.member_connections import MemberConnections
 from kohort.coordinator.streams.member_identity import Sender, identified_member, joining_member, leaving_member
+from kohort.coordinator.streams.next_assignment import next_assignment
 from kohort.coordinator.streams.reconciliation_rules import RULES
-from kohort.coordinator.streams.refined_target import refine_target, refined_tasks
+from kohort.coordinator.streams.refined_target import refine_target
 from kohort.coordinator.streams.responses import endpoint_map, heartbeat_response
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.statuses import statuses
 from kohort.coordinator.streams.target_assignment import TargetUpdater
 from kohort.coordinator.streams.topology_updates import detect_changes, update_topology
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.heartbeat_wishes import Grant, wishes_of
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.streams.configured_topology import ConfiguredTopology
 from kohort.streams.task_offsets import offsets_by_task
@@ -75,12 +76,16 @@ class Heartbeats:
 
     Args:
         timers: the members' session and rebalance timeouts.
+        connections: of members with a disconnect timeout.
     """
 
-    def __init__(self, cluster: Cluster, target_updater: TargetUpdater, timers: MemberTimers) -> None:
+    def __init__(
+        self, cluster: Cluster, target_updater: TargetUpdater, timers: MemberTimers, connections: MemberConnections
+    ) -> None:
         self._cluster = cluster
         self._target = target_updater
         self._timers = timers
+        self._connections = connections
 
     # A member joins or stays ------------------------------------------------------------------------------------
 
@@ -130,6 +135,7 @@ class Heartbeats:
         group_id, member_id = draft.group.group_id, heartbeat.member_id
         if sender.replaces not in (None, member_id):
             self._timers.stop(group_id, sender.replaces)
+            self._connections.forget(group_id, sender.replaces)
         self._timers.reset_session_timeout(group_id, member_id, now, draft.settings.session_timeout_ms)
         if current.state is not MemberState.UNREVOKED:
             self._timers.stop_rebalance_timeout(group_id, member_id)
@@ -159,12 +165,14 @@ class Heartbeats:
         current = draft.group.members[member_id].current
         draft.put_current(member_id, away(current, RULES))
         draft.then(self._timers.stop_rebalance_timeout, draft.group.group_id, member_id)
+        draft.then(self._connections.forget, draft.group.group_id, member_id)
 
     def remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:
         """Removes a member that leaves or is fenced. Its tasks are placed later: other members may leave as well."""
         group = draft.group
         log.info("member removed group=%s member=%s because=%s", group.group_id, member_id, why)
         draft.then(self._timers.stop, group.group_id, member_id)
+        draft.then(self._connections.forget, group.group_id, member_id)
         had_endpoint = group.members[member_id].metadata.endpoint is not None
         draft.remove_member(member_id)
         soft = draft.soft
@@ -246,25 +254,7 @@ def _reconcile(draft: Draft, heartbeat: _Heartbeat) -> CurrentAssignment[TaskId,
     group, member_id, before = draft.group, heartbeat.member_id, heartbeat.sender.current
     process = heartbeat.metadata.process_id or member_id
     selves = {member_id, heartbeat.sender.replaces}
-    soft = draft.soft
-    outdated = draft.assignment_epoch != draft.epoch and not (
-        draft.waits_for_interval and soft.placed_for is not None and soft.placed_for == soft.configured
-    )
-
-    def free(task: TaskId, role: Role) -> bool:
-        if outdated:
-            return False  # a new target is on its way, and may have this task elsewhere
-        for holder, held in group.ownership.holders(task).items():
-            if holder not in selves:
-                other = group.members[holder].metadata.process_id or holder
-                if other == process or (role is Role.ACTIVE and held is Role.ACTIVE):
-                    return False
-        return True
-
-    wanted: Mapping[TaskId, Role] | None = refined_tasks(draft, member_id)
-    if wanted is None:
-        wanted = before.assigned
-    current = reconcile(before, wanted, draft.assignment_epoch, heartbeat.owned, free, RULES)
+    current = next_assignment(draft, member_id, process, before, heartbeat.owned, selves)
     if current is not before:
         draft.put_current(member_id, current)
         log.info(
@@ -312,7 +302,21 @@ def _result(draft: Draft, heartbeat: _Heartbeat, current: CurrentAssignment[Task
     response.partitions_by_user_endpoint = endpoints
     response.topology_description_required = heartbeat.client.version >= _DESCRIBES and _is_undescribed(draft, metadata)
     configured = draft.soft.configured
-    return HeartbeatResult(response, () if configured is None else configured.missing)
+    missing = () if configured is None else configured.missing
+    return HeartbeatResult(response, missing, _disconnect_timeout_ms(draft, heartbeat.request, response))
+
+
+def _disconnect_timeout_ms(
+    draft: Draft, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse
+) -> int:
+    """Returns the member's disconnect timeout, in ms; a member that asks for one is told."""
+    settings = draft.settings
+    wishes = wishes_of(request.unknown_tags)
+    if wishes is None:
+        return settings.disconnect_timeout_ms
+    timeout = settings.disconnect_timeout(wishes.disconnect_timeout_ms)
+    response.unknown_tags = Grant(timeout, settings.heartbeat_interval_ms).tags()
+    return timeout
 
 
 def _is_undescribed(draft: Draft, metadata: StreamsMetadata) -> bool:

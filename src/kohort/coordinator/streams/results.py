@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kohort.protocol.errors import KafkaError
+from kohort.protocol.heartbeat_wishes import NO_TIMEOUT
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.streams.topology import InternalTopic
 
@@ -16,10 +17,12 @@ class HeartbeatResult:
     Attributes:
         response: for the member.
         missing_topics: internal topics to create.
+        disconnect_timeout_ms: how long the member's connection may be broken; below 0 until its session ends.
     """
 
     response: StreamsGroupHeartbeatResponse
     missing_topics: tuple[InternalTopic, ...] = ()
+    disconnect_timeout_ms: int = NO_TIMEOUT
 
     @classmethod
     def refused(cls, error: KafkaError) -> HeartbeatResult:

@@ -21,6 +21,8 @@ class StreamsSettings:
         max_size: most members of the group.
         assignor_name: the assignor that places its tasks.
         rack_aware_assignment_tags: client tags over whose values standbys are spread.
+        disconnect_timeout_ms: how long the connection of any member may be broken before it is fenced; below 0 as long
+            as each member asks for, or until its session ends. Kafka has no such key.
     """
 
     session_timeout_ms: int = 45_000
@@ -34,3 +36,8 @@ class StreamsSettings:
     max_size: int = 2**31 - 1
     assignor_name: str = "optimal"
     rack_aware_assignment_tags: tuple[str, ...] = ()
+    disconnect_timeout_ms: int = -1
+
+    def disconnect_timeout(self, asked_ms: int) -> int:
+        """The disconnect timeout of a member that asks for one, in ms; below 0 for none."""
+        return self.disconnect_timeout_ms if self.disconnect_timeout_ms >= 0 else asked_ms

@@ -57,6 +57,8 @@ log = logging.getLogger(__name__)
 _STOP_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 1.0
 _CLASSIC_HEARTBEAT_MS: Final = 3_000
+_DISCONNECT_TIMEOUT_MS: Final = 1_000
+"""Enough to connect again after a connection that something on the way has closed."""
 
 
 class Instance:
@@ -176,6 +178,8 @@ class Instance:
                 user_endpoint=self.endpoint,
                 group_protocol=protocol,
                 classic=classic_settings(self.settings),
+                disconnect_timeout_ms=_DISCONNECT_TIMEOUT_MS,
+                held_heartbeats=True,
             )
             reporting = TaskOffsetReporting(
                 self.plan, member, self.manager, self.directory, self.changelogs, self.ends,
