@@ -58,7 +58,7 @@ class World:
         """Charge a request; how long its client has to wait."""
         session.throttle_ms = 0
         assert self.throttling.active
-        self.throttling.charge(KEYS[name].key, session, client_id, response, size, seconds)
+        self.answer = self.throttling.charge(KEYS[name].key, session, client_id, response, size, seconds)
         return session.throttle_ms
 
 
@@ -83,7 +83,7 @@ def test_a_producer_waits_until_its_rate_is_there_again() -> None:
     session, response = alice(), ProduceResponse()
     assert world.charge("Produce", session, response, size=10_000) == 0
     assert world.charge("Produce", session, response, size=10_000) == 10_000
-    assert response.throttle_time_ms == 10_000
+    assert (world.answer.throttle_time_ms, response.throttle_time_ms) == (10_000, 0)  # a coordinator may keep it
     assert world.charge("Produce", Session(), ProduceResponse(), size=10_000) == 0  # somebody else
     assert world.throttling.throttled == {"producer_byte_rate": 1}
     assert world.throttling.throttled_ms == {"producer_byte_rate": 10_000}
@@ -99,7 +99,7 @@ def test_time_of_work_counts_up_to_a_second() -> None:
     session, response = Session(), HeartbeatResponse()
     assert world.charge("Heartbeat", session, response, seconds=5.0) == 0
     assert world.charge("Heartbeat", session, response, seconds=0.1) == 200
-    assert response.throttle_time_ms == 200
+    assert world.answer.throttle_time_ms == 200
     assert world.charge("Heartbeat", session, response, seconds=100.0) == 1000
     assert world.charge("Heartbeat", session, response, client_id="other", seconds=5.0) == 0
     assert world.charge("Produce", session, None, seconds=5.0) == 0  # nothing is answered: acks=0

@@ -205,15 +205,20 @@ class Connection(asyncio.Protocol):
 
     # Requests
 
-    def _take_turn(self) -> None:
-        """Handles the requests in the buffer, and sends their responses as one buffer."""
+    def _take_turn(self, until: float | None = None) -> None:
+        """Handles the requests in the buffer, and sends their responses as one buffer.
+
+        Args:
+            until: when to stop, by `clock`; None for what is left of this turn of the loop.
+        """
         self._scheduled = False
         buffer, pos, end = self._buffer, 0, len(self._buffer)
         now = self._owner.now()
         self._in_turn = True
         turns = self._owner.dispatcher.turns
         began = clock()
-        until = began + turns.left
+        if until is None:
+            until = began + turns.left
         try:
             while not self.closing and not self.busy and not self._blocked and not self._muted:
                 if clock() > until:
@@ -293,7 +298,7 @@ class Connection(asyncio.Protocol):
 
     def _another_turn(self, until: float) -> bool:
         if self._transport is not None:
-            self._take_turn()
+            self._take_turn(until)
         return True
 
     def _answered(self, error: BadRequestError | None) -> None:

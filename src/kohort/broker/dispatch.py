@@ -122,7 +122,7 @@ class Dispatcher:
                 raise response
         sent = 0
         if self._throttling.active:
-            self._throttling.charge(key, session, client_id, response, size, clock() - began)
+            response = self._throttling.charge(key, session, client_id, response, size, clock() - began)
         if response is not None:
             sent = route.respond(correlation_id, response, send)
         self._observe(key, clock() - began, size, sent)
@@ -138,9 +138,10 @@ class Dispatcher:
         done: Done,
         context: Context,
     ) -> Exchange:
-        def charge(response: Any, seconds: float) -> None:
-            if self._throttling.active:
-                self._throttling.charge(route.api.key, context.session, context.client_id, response, size, seconds)
+        def charge(response: Any, seconds: float) -> Any:
+            if not self._throttling.active:
+                return response
+            return self._throttling.charge(route.api.key, context.session, context.client_id, response, size, seconds)
 
         return Exchange(
             route,

@@ -23,8 +23,8 @@ Observe: TypeAlias = Callable[[int, float, int, int], None]
 """Counts a request: its API key, seconds, and the bytes of request and response."""
 
 
-Charge: TypeAlias = Callable[[Any, float], None]
-"""Counts a response, and the seconds of work for it, against the client's quotas."""
+Charge: TypeAlias = Callable[[Any, float], Any]
+"""Counts a response, and the seconds of work for it, against the client's quotas; returns the response to send."""
 
 
 class Exchange:
@@ -183,7 +183,7 @@ class Exchange:
         if isinstance(response, GeneratorType):
             self._slices = response  # a reply may leave the work to whoever is answered
             return
-        self._charge(response, self._worked + (clock() - self._since if self._since else 0.0))
+        response = self._charge(response, self._worked + (clock() - self._since if self._since else 0.0))
         if response is None:
             self._sent(0)
         elif self._yields >= MANY_SLICES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Final
 
 from kohort.broker.client_quotas import ClientQuotas, EntityFilter
@@ -79,8 +80,10 @@ class Throttling:
             self._read()
         return self._active
 
-    def charge(self, api: int, session: Session, client_id: str, response: Any, received: int, seconds: float) -> None:
-        """Counts a request, and sets how long its client waits: in the response and in the session.
+    def charge(self, api: int, session: Session, client_id: str, response: Any, received: int, seconds: float) -> Any:
+        """Counts a request, and sets how long its client waits: in the session and in the response that it returns.
+
+        That is a copy where the client has to wait: coordinators keep responses, and give them out again.
 
         Args:
             api: its key.
@@ -89,7 +92,7 @@ class Throttling:
             seconds: of work for it.
         """
         if api in _EXEMPT or not session.known:
-            return
+            return response
         now, user = self._now(), _user(session)
         waits = {CONSUMER if api == _FETCH else MUTATION: session.throttle_ms}
         if api == _PRODUCE:
@@ -103,7 +106,9 @@ class Throttling:
         if wait:
             self._count(quota, wait)
             if response is not None and "throttle_time_ms" in response.__struct_fields__:
+                response = copy(response)
                 response.throttle_time_ms = wait
+        return response
 
     def fetch_bytes(self, session: Session, client_id: str) -> int | None:
         """The most that a fetch may bring without a wait, if nothing was fetched lately; None for any."""
