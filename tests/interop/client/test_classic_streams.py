@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kohort.client.admin import Admin
+from kohort.client.errors import UnsupportedError
 from kohort.client.streams_member import (
     ClassicSettings,
     InternalTopic,
@@ -82,7 +83,7 @@ async def created(server: Server) -> tuple[str, Topology]:
 
 
 def member(server: Server, group: str, topology: Topology, **more: Any) -> StreamsMember:
-    quick = ClassicSettings(heartbeat_interval_ms=100, session_timeout_ms=1_500, max_warmup_replicas=0)
+    quick = ClassicSettings(heartbeat_interval_ms=100, session_timeout_ms=6_000, max_warmup_replicas=0)
     return StreamsMember(server.bootstrap, group, topology, **{"group_protocol": "classic", "classic": quick} | more)
 
 
@@ -156,11 +157,13 @@ def test_auto_takes_streams_groups_where_they_are_served(server: Server) -> None
 
 @pytest.mark.parametrize(("theirs", "other"), [("streams", "classic"), ("classic", "streams")])
 def test_a_group_has_one_protocol_and_takes_the_other_when_it_is_empty(server: Server, theirs: str, other: str) -> None:
-    if STREAMS_GROUPS[server.name] == "classic":  # type: ignore[attr-defined]
-        pytest.skip("it has classic groups alone")
-
     async def test() -> None:
         group, topology = await created(server)
+        if STREAMS_GROUPS[server.name] == "classic":  # type: ignore[attr-defined]
+            async with member(server, group, topology, group_protocol="streams") as alone:
+                with pytest.raises(UnsupportedError, match="the brokers have no streams groups"):
+                    await alone.next_event()
+            return
         async with member(server, group, topology, group_protocol=theirs) as a:
             first = Application(a)
             await until(lambda: shared(first))

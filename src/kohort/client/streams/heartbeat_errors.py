@@ -24,7 +24,8 @@ HEARTBEAT_ERRORS: Final = HeartbeatErrors(
         E.FENCED_INSTANCE_ID: (Reaction.FAIL, "two members run with one instance_id; give each its own"),
         E.UNSUPPORTED_VERSION: (
             Reaction.FAIL,
-            "the brokers have no streams groups: they take Apache Kafka 4.2 or kohort serve, and streams.version 1",
+            "the brokers have no streams groups: they take Apache Kafka 4.2 or kohort serve, and streams.version 1; "
+            'members with group_protocol="classic" do without',
         ),
         E.INVALID_REQUEST: (
             Reaction.FAIL,
