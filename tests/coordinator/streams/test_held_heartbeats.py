@@ -245,3 +245,19 @@ def test_a_large_group_is_looked_at_once_for_many_changes(monkeypatch: pytest.Mo
     driver.sleep(100)
     assert len(looked) <= 5
     assert all(wait.answers == [NEWS] for wait in waits)
+
+
+def test_thousands_are_answered_by_one_change() -> None:
+    driver = Driver({"in": 1})
+    driver.configure(initial_rebalance_delay_ms=1_000)
+    apps = [App(driver, f"m{number}") for number in range(2_000)]
+    for app in apps:
+        app.join()
+    driver.sleep(1_000)
+    for app in apps:
+        app.beat()
+    waits = [Waiting(app) for app in apps]
+    assert not any(wait.answers for wait in waits)
+    apps[-1].beat(shutdown_application=True)
+    driver.sleep(2_000)
+    assert all(wait.answers == [NEWS] for wait in waits)

@@ -65,6 +65,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         self._target = TargetUpdater(environment.placer)
         self._connections = MemberConnections(wheel, self._on_disconnect_timeout)
         self._held = HeldHeartbeats(wheel, self._draft_since)
+        self._held_answers: list[Answer] | None = None  # of the step that is to give them
         self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers, self._connections)
 
     # Members ----------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
                 member_id=member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval, status=None
             )
             response.unknown_tags = Grant(timeout, interval, news).tags()
-            self._pending.append(Step(answers=[Answer(reply, HeartbeatResult(response))]))
+            self._answer_soon(Answer(reply, HeartbeatResult(response)))
 
         timer = self._timers.get(group_id, member_id)
         if timer is None:
@@ -132,6 +133,17 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         known = Known(member_id, client.version, request.endpoint_information_epoch, frozenset(wishes.status_codes))
         self._held.hold(Held(group_id, known, connection, now, now + min(wishes.max_wait_ms, interval)), answer)
         return Step()
+
+    def _answer_soon(self, answer: Answer) -> None:
+        """Answers in the next step, with all others that are answered until then."""
+        if self._held_answers is None:
+            step = Step(apply=self._held_answered)
+            self._held_answers = step.answers
+            self._pending.append(step)
+        self._held_answers.append(answer)
+
+    def _held_answered(self) -> None:
+        self._held_answers = None
 
     def _draft_since(self, group_id: str, now: int) -> Draft | None:
         group = self._groups.get(group_id)
