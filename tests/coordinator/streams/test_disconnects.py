@@ -75,6 +75,20 @@ def test_who_comes_back_in_time_has_lost_nothing() -> None:
     assert (first.have(), driver.group.epoch) == (tasks, epoch)
 
 
+def test_who_comes_back_need_not_be_answered_in_time() -> None:
+    driver = Driver()
+    first, _ = two(driver, **ASKS)
+    broken(driver, "m1")
+    driver.sleep(900)
+    first.full(**ASKS)  # whose records aren't safe yet
+    driver.sleep(900)
+    assert first.name in driver.group.members
+    driver.shard.streams.heard_over("another", GROUP, first.name, 1_000)
+    broken(driver, "another")
+    driver.sleep(1_000)
+    assert first.name not in driver.group.members
+
+
 def test_who_did_not_ask_has_until_its_session_ends() -> None:
     driver = Driver()
     two(driver)

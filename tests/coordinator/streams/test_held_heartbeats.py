@@ -214,18 +214,36 @@ def test_its_sender_is_alive_for_another_session_but_not_for_ever() -> None:
     assert waiting.answers == [NONE]
 
 
-def test_while_it_is_held_its_connection_counts() -> None:
+def test_its_sender_is_dead_when_neither_of_its_connections_is_open() -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
     streams = driver.shard.streams
     waiting = Waiting(app, disconnect_timeout_ms=1_000)
     streams.heard_over("other", GROUP, app.name, 1_000)
+    streams.disconnected(waiting.connection, driver.now)
+    streams.closed(waiting.connection)
+    driver.sleep(1_500)
+    assert app.name in driver.group.members
+    waiting = Waiting(app, disconnect_timeout_ms=1_000)
     streams.disconnected("other", driver.now)
     driver.sleep(1_500)
     assert app.name in driver.group.members
-    streams.closed(waiting.connection)
     streams.disconnected(waiting.connection, driver.now)
+    driver.sleep(1_000)
+    assert app.name not in driver.group.members
+
+
+def test_its_connection_closed_by_the_server_keeps_nobody_alive() -> None:
+    driver = Driver()
+    (app,) = joined(driver, ["m1"])
+    streams = driver.shard.streams
+    waiting = Waiting(app, disconnect_timeout_ms=1_000)
+    streams.heard_over("other", GROUP, app.name, 1_000)
+    streams.closed(waiting.connection)
     driver.sleep(1_500)
+    assert app.name in driver.group.members
+    streams.disconnected("other", driver.now)
+    driver.sleep(1_000)
     assert app.name not in driver.group.members
 
 

@@ -115,7 +115,6 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         interval, timeout = settings.heartbeat_interval_ms, settings.disconnect_timeout(wishes.disconnect_timeout_ms)
 
         def answer(news: bool) -> None:
-            self._connections.released(group_id, member_id)
             response = StreamsGroupHeartbeatResponse(
                 member_id=member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval, status=None
             )
@@ -179,8 +178,12 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         self._connections.disconnected(connection, now)
 
     def closed(self, connection: Hashable) -> None:
-        """A connection is closed, whoever did it: what is held on it needs no answer."""
+        """A connection is closed, whoever did it: what is held on it needs no answer.
+
+        If it is broken, `disconnected` comes first.
+        """
         self._held.disconnected(connection)
+        self._connections.closed(connection)
 
     def forget_connections(self) -> None:
         """The server stops, and breaks all connections itself: nobody dies of that."""
