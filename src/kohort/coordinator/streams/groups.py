@@ -153,7 +153,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         return draft
 
     def _look_for_news(self, group: StreamsGroup) -> None:
-        self._held.changed(group.group_id, len(group.members), self._now(group))
+        self._held.changed(group.group_id, len(group.members))
 
     def _apply(self, draft: Draft) -> None:
         super()._apply(draft)
