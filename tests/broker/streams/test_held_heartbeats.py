@@ -21,7 +21,7 @@ TIMEOUT = 1_000
 
 
 def held(crowd: Crowd) -> int:
-    return sum(len(shard.streams._held) for shard in crowd.server.broker.groups.active())
+    return sum(shard.streams.held_heartbeats.delayed for shard in crowd.server.broker.groups.active())
 
 
 def asking(member: StreamsClient, max_wait_ms: int = 60_000) -> Request:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kohort.coordinator.modern.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.groups import ModernGroups
 from kohort.coordinator.placement.model import Placement
+from kohort.coordinator.purgatory import Purgatory
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.coordinator.streams.describing import describe
 from kohort.coordinator.streams.draft import Draft
@@ -133,6 +134,11 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         self._held.hold(Held(group_id, known, connection, now, now + min(wishes.max_wait_ms, interval)), answer)
         return Step()
 
+    @property
+    def held_heartbeats(self) -> Purgatory:
+        """Where heartbeats wait that are held."""
+        return self._held.purgatory
+
     def _answer_soon(self, answer: Answer) -> None:
         """Answers in the next step, with all others that are answered until then."""
         if self._held_answers is None:
@@ -190,13 +196,13 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         self._connections.clear()
 
     def _on_disconnect_timeout(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """Fences a member whose connection was broken for too long, as if its session had timed out.
+        """Fences a member whose connections were broken for too long, as if its session had timed out.
 
         If that can't be recorded, its session timeout does it.
         """
         draft = self._timed_draft(self._groups[group_id])
         if draft.metadata(member_id) is not None:
-            why = f"disconnect timeout: its connection was broken for {timeout_ms} ms"
+            why = f"disconnect timeout: its connections were broken for {timeout_ms} ms"
             self._remove_member(draft, member_id, why, self._wheel.now)
 
     # What happens elsewhere, and timeouts -----------------------------------------------------------------------
