@@ -123,8 +123,8 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
             self._answer_soon(Answer(reply, HeartbeatResult(response)))
 
         timer = self._timers.get(group_id, member_id)
-        if timer is None:
-            answer(True)  # it is no member any more, as its next heartbeat will be told
+        if timer is None or not self._is_here(group_id, member_id):
+            answer(True)  # it is no member any more, as its next heartbeat will be told, or has left for a while
             return Step()
         timer.last_heartbeat = now
         self._held.release(group_id, member_id)
@@ -175,9 +175,14 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
 
     def heard_over(self, connection: Hashable, group_id: str, member_id: str, disconnect_timeout_ms: int) -> None:
         """A member of a group was heard over a connection; the timeout is the one in the result of its heartbeat."""
-        group = self._groups.get(group_id)
-        if group is not None and member_id in group.members:
+        if self._is_here(group_id, member_id):
             self._connections.heard(group_id, member_id, connection, disconnect_timeout_ms)
+
+    def _is_here(self, group_id: str, member_id: str) -> bool:
+        """Whether there is such a member, and it isn't a static one that has left for a while: it needs no connection."""
+        group = self._groups.get(group_id)
+        member = None if group is None else group.members.get(member_id)
+        return member is not None and member.current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
 
     def disconnected(self, connection: Hashable, now: int) -> None:
         """A connection is broken, not by this server."""
@@ -200,6 +205,8 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
 
         If that can't be recorded, its session timeout does it.
         """
+        if not self._is_here(group_id, member_id):
+            return
         draft = self._timed_draft(self._groups[group_id])
         if draft.metadata(member_id) is not None:
             why = f"disconnect timeout: its connections were broken for {timeout_ms} ms"
@@ -236,8 +243,11 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         """The settings of a group have changed, or those of all groups; heartbeats see what follows from that."""
         for group in self._groups.values():
             if group_id in (None, group.group_id):
-                for member_id in group.members:  # their next heartbeats know the timeout of today
-                    self._connections.forget(group.group_id, member_id)
+                timeout = self._environment.settings_of(group.group_id).disconnect_timeout_ms
+                if timeout != group.disconnect_timeout_ms:
+                    group.disconnect_timeout_ms = timeout
+                    for member_id in group.members:  # their next heartbeats know the timeout of today
+                        self._connections.forget(group.group_id, member_id)
                 self._happened(group, lambda soft: replace(soft, refinement_stale=True))
         return Step()
 
@@ -329,7 +339,9 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
     # The groups -------------------------------------------------------------------------------------------------
 
     def _new_group(self, group_id: str) -> StreamsGroup:
-        return StreamsGroup(group_id)
+        group = StreamsGroup(group_id)
+        group.disconnect_timeout_ms = self._environment.settings_of(group_id).disconnect_timeout_ms
+        return group
 
     def _draft(self, group: StreamsGroup) -> Draft:
         return Draft(group, self._environment.settings_of(group.group_id), self._now(group))
