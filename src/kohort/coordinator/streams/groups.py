@@ -179,7 +179,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
             self._connections.heard(group_id, member_id, connection, disconnect_timeout_ms)
 
     def _is_here(self, group_id: str, member_id: str) -> bool:
-        """Whether there is such a member, and it isn't a static one that has left for a while: it needs no connection."""
+        """Whether there is such a member that needs a connection: not a static one that has left for a while."""
         group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         return member is not None and member.current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
