@@ -135,9 +135,11 @@ class Driver:
         if self.draining:
             return
         self.draining = True
-        while self.shard.pending_steps:
-            self.perform(self.shard.pending_steps.pop(0))
-        self.draining = False
+        try:
+            while self.shard.pending_steps:
+                self.perform(self.shard.pending_steps.pop(0))
+        finally:
+            self.draining = False
 
     def replayed(self) -> GroupShard:
         """A new shard that has read the log."""
