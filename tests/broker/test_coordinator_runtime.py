@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kohort.broker.server import Server
 from kohort.coordinator.step import Answer, Record, Step
 from kohort.protocol.errors import ErrorCode
@@ -102,5 +104,47 @@ def test_an_answer_that_can_not_be_given_keeps_no_other_back(with_server: Run) -
         groups.start()
         groups.perform(groups.entry("g"), Step(answers=[Answer(fails, 1), Answer(given.append, 2)]))
         assert given == [2]
+
+    with_server(test)
+
+
+def test_any_number_of_steps_is_performed_that_others_leave(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        groups = server.broker.groups
+        groups.start()
+        entry = groups.entry("g")
+        given: list[int] = []
+
+        def step(number: int) -> Step:
+            left = [] if number % 2 else [number + 1]
+            return Step(
+                answers=[Answer(given.append, number)],
+                apply=lambda: entry.shard.pending_steps.extend(step(each) for each in left),
+            )
+
+        entry.shard.pending_steps.extend(step(2 * number) for number in range(2_000))
+        groups.perform(entry, Step(answers=[Answer(given.append, -1)]))
+        assert sorted(given) == list(range(-1, 4_000))
+        assert not entry.shard.pending_steps
+
+    with_server(test)
+
+
+def test_steps_that_are_left_are_performed_after_one_that_fails(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        groups = server.broker.groups
+        groups.start()
+        entry = groups.entry("g")
+        given: list[int] = []
+
+        def fails() -> None:
+            raise ValueError("a mistake in the coordinator")
+
+        entry.shard.pending_steps.append(Step(apply=fails))
+        with pytest.raises(ValueError, match="a mistake"):
+            groups.drain()
+        entry.shard.pending_steps.append(Step(answers=[Answer(given.append, 1)]))
+        groups.drain()
+        assert given == [1]
 
     with_server(test)

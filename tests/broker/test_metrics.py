@@ -190,6 +190,7 @@ def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
 
         assert sample(found, "kohort_groups", protocol="classic", state="CompletingRebalance") == 1
         assert sample(found, "kohort_purgatory_operations", purgatory="heartbeat") is not None
+        assert sample(found, "kohort_purgatory_operations", purgatory="held heartbeat") == 0
         await client.close()
 
     with_server(test, metrics=METRICS)

@@ -85,12 +85,19 @@ class ShardState(enum.Enum):
 
 
 class Entry(Generic[S]):
-    __slots__ = ("partition", "shard", "state")
+    """A shard with its partition.
+
+    Attributes:
+        draining: whether steps that were left in the shard are being performed, and those that they leave will be.
+    """
+
+    __slots__ = ("draining", "partition", "shard", "state")
 
     def __init__(self, partition: Partition, shard: S) -> None:
         self.partition = partition
         self.shard = shard
         self.state = ShardState.LOADING
+        self.draining = False
 
 
 def partition_for(key: str, partitions: int) -> int:
@@ -316,8 +323,15 @@ class CoordinatorRuntime(ABC, Generic[S]):
                 self.perform(entry, operation(entry.shard))
 
     def _drain(self, entry: Entry[S]) -> None:
-        while entry.shard.pending_steps:
-            self.perform(entry, entry.shard.pending_steps.pop(0))
+        """Performs the steps that are left, one after another: nested, a thousand would be too deep for the stack."""
+        if entry.draining:
+            return
+        entry.draining = True
+        try:
+            while entry.shard.pending_steps:
+                self.perform(entry, entry.shard.pending_steps.pop(0))
+        finally:
+            entry.draining = False
 
     # Steps
 

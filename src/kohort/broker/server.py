@@ -256,9 +256,9 @@ class Server:
         if connection.session.on_close is not None:
             connection.session.on_close()
         self.broker.shares.disconnected(connection.session)
-        self.broker.groups.closed(connection.session)
         if not connection.closed_here and not self._stopping:
             self.broker.groups.disconnected(connection.session)
+        self.broker.groups.closed(connection.session)
 
     def _close_idle(self) -> None:
         """Closes connections by connections.max.idle.ms; one that waits for a response isn't idle."""

@@ -70,9 +70,15 @@ class StreamsMemberNews:
             connection = await self._cluster.coordinator_connection(
                 CoordinatorKind.GROUP, membership.settings.group_id, _NEWS
             )
+            if membership.news_due_at is None:  # such as one that leaves: nothing is to be asked after that
+                return
             request = membership.news_request()
             version = connection.version(StreamsGroupHeartbeatRequest)
-            response = await connection.ask(request, StreamsGroupHeartbeatResponse, version=version)
+            # It isn't answered before it has been held.
+            timeout_ms = self._cluster.config.request_timeout_ms + membership.heartbeat_interval_ms
+            response = await connection.ask(
+                request, StreamsGroupHeartbeatResponse, version=version, timeout_ms=timeout_ms
+            )
         except (ClientError, KafkaError) as error:
             log.info("%s: no heartbeat is held: %s", membership, error)
             membership.on_news_failure(self._now())

@@ -2,7 +2,7 @@
 
 A member puts `Wishes` into its StreamsGroupHeartbeat; a coordinator that knows them answers with a `Grant` under the
 same tag. A member without a grant knows that it has to do without. Other brokers and clients pass over tagged fields
-that they don't know (KIP-482). The content is JSON: a list of what the tuple has.
+that they don't know (KIP-482). The content is JSON: a list of what the tuple has, in at most 256 bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ NO_TIMEOUT: Final = -1
 """A disconnect timeout that never ends: the session timeout alone counts."""
 
 _INT32: Final = 2**31
+
+_MAX_BYTES: Final = 256
+"""The longest content that is read: a request may be very large, and wishes are kept for each member."""
 
 
 class Wishes(NamedTuple):
@@ -81,9 +84,10 @@ def _tags(content: object) -> dict[int, bytes]:
 
 
 def _content(tags: Mapping[int, bytes] | None) -> object:
-    if not tags or WISHES_TAG not in tags:
+    raw = tags.get(WISHES_TAG) if tags else None
+    if raw is None or len(raw) > _MAX_BYTES:
         return None
     try:
-        return json.loads(tags[WISHES_TAG])
+        return json.loads(raw)
     except (ValueError, RecursionError):
         return None

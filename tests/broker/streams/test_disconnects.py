@@ -11,19 +11,20 @@ from tests.broker.streams.members import Crowd, StreamsClient, reconcile, statel
 from tests.waiting import until
 
 Run = Callable[..., None]
-ASKS = {"unknown_tags": Wishes(100).tags()}
+TIMEOUT = 1_000
+ASKS = {"unknown_tags": Wishes(TIMEOUT).tags()}
 ALL = {("0", partition) for partition in range(4)}
 
 
 async def two(crowd: Crowd) -> tuple[StreamsClient, StreamsClient]:
-    """Two members that ask for 100 ms."""
+    """Two members that ask for a second."""
     crowd.topics.create("words", 4)
     members = await crowd.joined(stateless("words")), await crowd.joined(stateless("words"))
     await reconcile(*members)
     for member in members:
         response = await member.beat(**ASKS)
         granted = grant_of(response.unknown_tags)
-        assert granted is not None and granted.disconnect_timeout_ms == 100
+        assert granted is not None and granted.disconnect_timeout_ms == TIMEOUT
     return members
 
 
@@ -33,9 +34,9 @@ def members_of(crowd: Crowd) -> set[str]:
 
 
 def let_time_pass(crowd: Crowd) -> None:
-    """Runs the timers of the next two seconds, at their times."""
+    """Runs the timers of the next three seconds, at their times."""
     now = crowd.server.now()
-    for ms in range(0, 2_000, 50):
+    for ms in range(0, 3_000, 5):
         crowd.server.broker.wheel.advance(now + ms)
     crowd.server.broker.groups.drain()
 
@@ -73,7 +74,7 @@ def test_a_connection_that_is_closed_as_idle_kills_nobody(with_crowd: Run) -> No
         let_time_pass(crowd)
         assert members_of(crowd) == {first.member_id, second.member_id}
 
-    with_crowd(test, "connections.max.idle.ms=200")
+    with_crowd(test, "connections.max.idle.ms=1000")
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["connected", "one was just broken"])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.heartbeat_wishes import Grant, Wishes, grant_of
-from tests.broker.handlers.conftest import Rules
+from tests.broker.handlers.conftest import Rules, asker
 from tests.broker.raw import RawClient
 from tests.broker.streams.members import Crowd, Request, Response, StreamsClient, reconcile, stateless
 from tests.waiting import until
@@ -17,22 +17,27 @@ from tests.waiting import until
 Run = Callable[..., None]
 
 INTERVAL = 5_000
+TIMEOUT = 1_000
 
 
 def held(crowd: Crowd) -> int:
-    return sum(len(shard.streams._held) for shard in crowd.server.broker.groups.active())
+    return sum(shard.streams.held_heartbeats.delayed for shard in crowd.server.broker.groups.active())
 
 
-def ask(member: StreamsClient, client: RawClient, max_wait_ms: int = 60_000) -> asyncio.Task[Response]:
-    """Asks for news, on a connection of its own."""
+def asking(member: StreamsClient, max_wait_ms: int = 60_000) -> Request:
     request = Request(
         group_id=member.group,
         member_id=member.member_id,
         member_epoch=member.epoch,
         endpoint_information_epoch=member.endpoint_epoch,
     )
-    request.unknown_tags = Wishes(100, max_wait_ms).tags()
-    return asyncio.create_task(client.call(request))
+    request.unknown_tags = Wishes(TIMEOUT, max_wait_ms).tags()
+    return request
+
+
+def ask(member: StreamsClient, client: RawClient, max_wait_ms: int = 60_000) -> asyncio.Task[Response]:
+    """Asks for news, on a connection of its own."""
+    return asyncio.create_task(client.call(asking(member, max_wait_ms)))
 
 
 async def answer(asked: asyncio.Task[Response]) -> Grant:
@@ -62,7 +67,7 @@ def test_a_member_hears_of_its_new_assignment_at_once(with_crowd: Run) -> None:
         began = time.monotonic()
         await crowd.joined(stateless("words"))
 
-        assert await answer(asked) == (100, INTERVAL, True)
+        assert await answer(asked) == (TIMEOUT, INTERVAL, True)
         assert time.monotonic() - began < INTERVAL / 1000 - 1
         await member.beat()
         assert len(member.active) == 2
@@ -77,7 +82,7 @@ def test_without_news_it_waits_for_as_long_as_it_may(with_crowd: Run) -> None:
         await reconcile(member)
 
         began = time.monotonic()
-        assert await answer(ask(member, client, 200)) == (100, INTERVAL, False)
+        assert await answer(ask(member, client, 200)) == (TIMEOUT, INTERVAL, False)
         assert time.monotonic() - began >= 0.19
 
     with_crowd(test)
@@ -93,13 +98,24 @@ def test_who_goes_leaves_nothing_behind(with_crowd: Run) -> None:
     with_crowd(test)
 
 
+def test_for_who_has_gone_before_none_is_held(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        crowd.topics.create("words", 4)
+        member = await crowd.joined(stateless("words"))
+        await reconcile(member)
+        asker(crowd.server.broker)(asking(member), gone=True)
+        assert held(crowd) == 0
+
+    with_crowd(test)
+
+
 def test_a_connection_with_one_is_not_idle(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         member, asked, _ = await waiting(crowd)
         assert await member.client.closed()
         assert not asked.done()
 
-    with_crowd(test, "connections.max.idle.ms=300")
+    with_crowd(test, "connections.max.idle.ms=1000")
 
 
 def test_a_server_that_stops_does_not_wait_for_them(with_crowd: Run) -> None:

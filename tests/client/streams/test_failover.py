@@ -22,12 +22,12 @@ from tests.waiting import run, until
 ALL = [0, 1, 2, 3]
 SESSION_MS = 3_000
 KAFKAS: dict[str, Any] = {
-    "group.streams.heartbeat.interval.ms": 5_000,
+    "group.streams.heartbeat.interval.ms": 15_000,
     "group.streams.session.timeout.ms": 45_000,
     "group.streams.assignment.interval.ms": 1_000,
     "group.streams.num.warmup.replicas": 0,
 }
-"""Kafka's own settings, which those of tests aren't."""
+"""Kafka's own settings, which those of tests aren't; but for heartbeats, which are as rare as they may be."""
 
 
 @asynccontextmanager
@@ -64,7 +64,7 @@ def test_the_tasks_of_a_process_that_is_killed_are_anothers_at_once() -> None:
                 await asyncio.sleep(KAFKAS["group.streams.assignment.interval.ms"] / 1_000)  # of the last placement
                 victim.send_signal(signal.SIGKILL)
                 took = await seconds_until_it_has_all(survivor)
-            assert took < 4  # the next heartbeat may be 5 s away, the end of the session 45 s
+            assert took < 10  # the next heartbeat may be 15 s away, the end of the session 45 s
             assert not survivor.seen(Lost)
 
     run(test())
@@ -121,7 +121,7 @@ def test_a_task_that_moves_does_not_wait_for_heartbeats() -> None:
                 began = time.monotonic()
                 await until(lambda: len(new.has(Role.ACTIVE)) == 2)
                 took = time.monotonic() - began
-            assert took < 4  # a heartbeat interval is 5 s
+            assert took < 10  # a heartbeat interval is 15 s
             assert await seconds_until_it_has_all(old) < 4
             assert not old.seen(Lost) and len(old.seen(Assigned)) == 2
 

@@ -98,8 +98,8 @@ class Application:
         if self.waits_for_news and self.world.random.random() < self.world.losses / 4:
             self.waits_for_news = False
             self.news.clear()
-            streams.closed(self.news_connection)
             streams.disconnected(self.news_connection, now)
+            streams.closed(self.news_connection)
             self.news_connection = object()
             self.member.on_news_failure(now)
         elif self.news:
@@ -335,8 +335,8 @@ def test_a_member_that_dies_is_missed_at_once() -> None:
     world.comes_to_rest()
     world.applications.remove(first)
     for connection in (first.connection, first.news_connection):
-        world.driver.shard.streams.closed(connection)
         world.driver.shard.streams.disconnected(connection, world.now)
+        world.driver.shard.streams.closed(connection)
     world.run(DISCONNECT_TIMEOUT_MS + 5_000)
     assert set(second.has) == ALL
     world.comes_to_rest()

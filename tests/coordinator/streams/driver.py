@@ -80,6 +80,7 @@ class Driver:
         self.cluster = Topics(self.topics)
         self.jobs: list[PlacementJob] = []
         self.failing = False
+        self.draining = False
         self.log: list[tuple[bytes, bytes | None]] = []
         self.append_error: ErrorCode | None = None
         self.created: list[InternalTopic] = []
@@ -126,9 +127,19 @@ class Driver:
         for reply, response in step.answers:
             reply(response)
         self.kinds = kinds
-        while self.shard.pending_steps:
-            self.perform(self.shard.pending_steps.pop(0))
+        self.drain()
         return kinds
+
+    def drain(self) -> None:
+        """Carry out the steps that are left, one after another."""
+        if self.draining:
+            return
+        self.draining = True
+        try:
+            while self.shard.pending_steps:
+                self.perform(self.shard.pending_steps.pop(0))
+        finally:
+            self.draining = False
 
     def replayed(self) -> GroupShard:
         """A new shard that has read the log."""
@@ -149,8 +160,7 @@ class Driver:
         while (due := self.wheel.next_deadline()) is not None and due <= end:
             self.now = max(self.now, due)
             self.wheel.advance(self.now)
-            while self.shard.pending_steps:
-                self.perform(self.shard.pending_steps.pop(0))
+            self.drain()
         self.now = end
         self.wheel.advance(end)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.heartbeat_wishes import Grant, Wishes, grant_of
-from tests.coordinator.streams.driver import GROUP, App, Driver, joined, reconcile
+from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, reconcile
 
 ALL = ["0_0", "0_1", "0_2", "0_3"]
 ASKS = {"unknown_tags": Wishes(1_000).tags()}
@@ -75,6 +76,20 @@ def test_who_comes_back_in_time_has_lost_nothing() -> None:
     assert (first.have(), driver.group.epoch) == (tasks, epoch)
 
 
+def test_who_comes_back_need_not_be_answered_in_time() -> None:
+    driver = Driver()
+    first, _ = two(driver, **ASKS)
+    broken(driver, "m1")
+    driver.sleep(900)
+    first.full(**ASKS)  # whose records aren't safe yet
+    driver.sleep(900)
+    assert first.name in driver.group.members
+    driver.shard.streams.heard_over("another", GROUP, first.name, 1_000)
+    broken(driver, "another")
+    driver.sleep(1_000)
+    assert first.name not in driver.group.members
+
+
 def test_who_did_not_ask_has_until_its_session_ends() -> None:
     driver = Driver()
     two(driver)
@@ -111,6 +126,29 @@ def test_a_static_member_that_left_for_a_while_keeps_its_tasks_until_its_session
     assert sorted(driver.group.members) == ["m1"]
 
 
+@pytest.mark.parametrize("late", ["a held heartbeat", "the answer to a heartbeat"])
+def test_a_static_member_that_left_for_a_while_needs_no_connection_whatever_comes_late(late: str) -> None:
+    driver = Driver()
+    static = App(driver, "m1", instance="i1")
+    static.join()
+    reconcile(static)
+    heard(driver, static, "m1", **ASKS)
+    static.leave(-2)
+    streams = driver.shard.streams
+    if late == "a held heartbeat":
+        results: list[HeartbeatResult] = []
+        wishes = Wishes(1_000, 5_000)
+        driver.perform(streams.hold(static.request(), wishes, CLIENT, "m1", driver.now, results.append))
+        assert [grant_of(result.response.unknown_tags) for result in results] == [Grant(1_000, 5_000, True)]
+    else:
+        streams.heard_over("m1", GROUP, static.name, 1_000)
+    broken(driver, "m1")
+    driver.sleep(44_000)
+    assert sorted(driver.group.members) == ["m1"]
+    driver.sleep(1_000)
+    assert not driver.group.members
+
+
 def test_a_group_that_is_loaded_knows_no_connections() -> None:
     driver = Driver()
     two(driver, **ASKS)
@@ -118,6 +156,32 @@ def test_a_group_that_is_loaded_knows_no_connections() -> None:
     broken(driver, "m1")
     driver.sleep(10_000)
     assert sorted(driver.group.members) == ["m1", "m2"]
+
+
+def test_other_settings_leave_the_timeouts_alone_that_run() -> None:
+    driver = Driver()
+    two(driver, **ASKS)
+    broken(driver, "m1")
+    driver.sleep(500)
+    driver.configure(num_standby_replicas=1)
+    driver.sleep(500)
+    assert sorted(driver.group.members) == ["m2"]
+    driver.configure(disconnect_timeout_ms=-1)  # as it was
+    broken(driver, "m2")
+    driver.sleep(1_000)
+    assert not driver.group.members
+
+
+def test_the_timeout_of_a_group_that_is_loaded_is_known() -> None:
+    driver = Driver()
+    driver.configure(disconnect_timeout_ms=700)
+    first, _ = two(driver)
+    driver.restart()
+    heard(driver, first, "m1")
+    driver.configure(num_standby_replicas=1)
+    broken(driver, "m1")
+    driver.sleep(700)
+    assert sorted(driver.group.members) == ["m2"]
 
 
 def test_a_timeout_that_is_turned_off_fences_nobody() -> None:

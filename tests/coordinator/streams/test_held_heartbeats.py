@@ -214,18 +214,36 @@ def test_its_sender_is_alive_for_another_session_but_not_for_ever() -> None:
     assert waiting.answers == [NONE]
 
 
-def test_while_it_is_held_its_connection_counts() -> None:
+def test_its_sender_is_dead_when_neither_of_its_connections_is_open() -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
     streams = driver.shard.streams
     waiting = Waiting(app, disconnect_timeout_ms=1_000)
     streams.heard_over("other", GROUP, app.name, 1_000)
+    streams.disconnected(waiting.connection, driver.now)
+    streams.closed(waiting.connection)
+    driver.sleep(1_500)
+    assert app.name in driver.group.members
+    waiting = Waiting(app, disconnect_timeout_ms=1_000)
     streams.disconnected("other", driver.now)
     driver.sleep(1_500)
     assert app.name in driver.group.members
-    streams.closed(waiting.connection)
     streams.disconnected(waiting.connection, driver.now)
+    driver.sleep(1_000)
+    assert app.name not in driver.group.members
+
+
+def test_its_connection_closed_by_the_server_keeps_nobody_alive() -> None:
+    driver = Driver()
+    (app,) = joined(driver, ["m1"])
+    streams = driver.shard.streams
+    waiting = Waiting(app, disconnect_timeout_ms=1_000)
+    streams.heard_over("other", GROUP, app.name, 1_000)
+    streams.closed(waiting.connection)
     driver.sleep(1_500)
+    assert app.name in driver.group.members
+    streams.disconnected("other", driver.now)
+    driver.sleep(1_000)
     assert app.name not in driver.group.members
 
 
@@ -244,4 +262,81 @@ def test_a_large_group_is_looked_at_once_for_many_changes(monkeypatch: pytest.Mo
     assert not looked
     driver.sleep(100)
     assert len(looked) <= 5
+    assert all(wait.answers == [NEWS] for wait in waits)
+
+
+def large(driver: Driver, members: int) -> list[App]:
+    """The members of a group, to which tasks were assigned once."""
+    driver.configure(initial_rebalance_delay_ms=1_000)
+    apps = [App(driver, f"m{number}") for number in range(members)]
+    for app in apps:
+        app.join()
+    driver.sleep(1_000)
+    for app in apps:
+        app.beat()
+    return apps
+
+
+def test_a_large_group_is_looked_at_in_portions_which_a_change_does_not_begin_anew() -> None:
+    driver = Driver({"in": 1})
+    apps = large(driver, 120)
+    waits = [Waiting(app) for app in apps]
+    assert not any(wait.answers for wait in waits)
+    apps[-1].beat(shutdown_application=True)
+    driver.sleep(29)
+    counts = []
+    for _ in range(3):
+        driver.sleep(1)
+        counts.append(sum(len(wait.answers) for wait in waits))
+        driver.topic("in", 1)
+    assert counts == [50, 100, 120]
+
+
+def test_a_change_while_a_group_is_looked_at_is_looked_at_afterwards() -> None:
+    driver = Driver({"in": 1})
+    apps = large(driver, 120)
+    idle = [app for app in apps if not app.have()][:100]
+    waits = [Waiting(app) for app in idle]
+    driver.topic("in", 1)  # nothing has changed
+    driver.sleep(30)
+    assert not any(wait.answers for wait in waits)  # half of them were looked at
+    apps[-1].beat(shutdown_application=True)
+    driver.sleep(1)
+    assert sum(len(wait.answers) for wait in waits) == 50
+    driver.sleep(100)
+    assert all(wait.answers == [NEWS] for wait in waits)
+
+
+def test_members_hear_of_news_after_a_restart_with_the_clock_set_back() -> None:
+    driver = Driver()
+    first, second = joined(driver, ["m1", "m2"])
+    driver.now -= 3_600_000
+    driver.restart()
+    reconcile(first, second)
+    waiting = Waiting(first)
+    assert not waiting.answers
+    second.beat(shutdown_application=True)
+    driver.sleep(1)
+    assert waiting.answers == [NEWS]
+
+
+def test_members_of_other_groups_are_not_looked_at() -> None:
+    driver = Driver()
+    first, second = joined(driver, ["m1", "m2"])
+    waiting = Waiting(first)
+    held = driver.shard.streams._held
+    held.changed("another", 1_000)
+    assert not held._checks
+    second.leave()
+    driver.sleep(51)
+    assert waiting.answers == [NEWS] and not held._of_groups and not held._of_connections
+
+
+def test_thousands_are_answered_by_one_change() -> None:
+    driver = Driver({"in": 1})
+    apps = large(driver, 2_000)
+    waits = [Waiting(app) for app in apps]
+    assert not any(wait.answers for wait in waits)
+    apps[-1].beat(shutdown_application=True)
+    driver.sleep(2_000)
     assert all(wait.answers == [NEWS] for wait in waits)

@@ -55,6 +55,8 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
 def _hold(request: StreamsGroupHeartbeatRequest, wishes: Wishes, context: Context) -> Response | Reply[Response]:
     """Answers when there is news for the member, which its next heartbeat brings."""
     session, groups = context.session, context.broker.groups
+    if session.gone:  # nobody reads the answer
+        return _refuse(ErrorCode.NETWORK_EXCEPTION)
     done: HeartbeatResult | Reply[HeartbeatResult] = groups.submit(
         request.group_id,
         lambda shard, now, reply: shard.streams.hold(request, wishes, context.client, session, now, reply),

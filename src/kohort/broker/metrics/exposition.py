@@ -136,7 +136,8 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
             for modern_state, count in modern.count_by_state().items():
                 states[modern.kind, modern_state.value] += count
         rebalances += classic.completed_rebalances
-        for purgatory in (classic.rebalancer.heartbeats, classic.rebalancer.joins, classic.rebalancer.syncs):
+        rebalancer = classic.rebalancer
+        for purgatory in (rebalancer.heartbeats, rebalancer.joins, rebalancer.syncs, shard.streams.held_heartbeats):
             waiting[purgatory.name] += purgatory.delayed
     groups = GaugeMetricFamily("kohort_groups", "Groups by state.", labels=["protocol", "state"])
     for name, count in states.items():

@@ -66,8 +66,8 @@ class NewsWatch:
         return self._fetching
 
     def failed(self, now: int) -> None:
-        """It could not be sent, or no answer came."""
-        self._in_flight = False
+        """It could not be sent, or no answer came: none is held before an ordinary heartbeat is answered."""
+        self._in_flight = self._granted = False
         self._pause(now)
 
     def heard(self, grant: Grant | None, now: int, interval_ms: int, *, new: bool) -> None:

@@ -9,6 +9,7 @@ from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.soft_state import SoftState
 from kohort.coordinator.streams.states import GroupState
 from kohort.coordinator.timing_wheel import Timer
+from kohort.protocol.heartbeat_wishes import NO_TIMEOUT
 from kohort.streams.configured_topology import ConfiguredTopology
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
@@ -24,6 +25,8 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role, SoftState]):
         configs: assignment configs at the latest bump.
         placement_timer: runs at the soft state's `placement_at`.
         task_offsets_timer: waits for task offsets after a restart.
+        disconnect_timeout_ms: the group's own setting, by which its members' connections are watched; see
+            `StreamsSettings`.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -34,6 +37,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role, SoftState]):
         self.configs: Mapping[str, str] = {}
         self.placement_timer: Timer | None = None
         self.task_offsets_timer: Timer | None = None
+        self.disconnect_timeout_ms = NO_TIMEOUT
 
     def __repr__(self) -> str:
         return (

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kohort.coordinator.modern.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.groups import ModernGroups
 from kohort.coordinator.placement.model import Placement
+from kohort.coordinator.purgatory import Purgatory
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.coordinator.streams.describing import describe
 from kohort.coordinator.streams.draft import Draft
@@ -65,6 +66,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         self._target = TargetUpdater(environment.placer)
         self._connections = MemberConnections(wheel, self._on_disconnect_timeout)
         self._held = HeldHeartbeats(wheel, self._draft_since)
+        self._held_answers: list[Answer] | None = None  # of the step that is to give them
         self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers, self._connections)
 
     # Members ----------------------------------------------------------------------------------------------------
@@ -114,16 +116,15 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         interval, timeout = settings.heartbeat_interval_ms, settings.disconnect_timeout(wishes.disconnect_timeout_ms)
 
         def answer(news: bool) -> None:
-            self._connections.released(group_id, member_id)
             response = StreamsGroupHeartbeatResponse(
                 member_id=member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval, status=None
             )
             response.unknown_tags = Grant(timeout, interval, news).tags()
-            self._pending.append(Step(answers=[Answer(reply, HeartbeatResult(response))]))
+            self._answer_soon(Answer(reply, HeartbeatResult(response)))
 
         timer = self._timers.get(group_id, member_id)
-        if timer is None:
-            answer(True)  # it is no member any more, as its next heartbeat will be told
+        if timer is None or not self._is_here(group_id, member_id):
+            answer(True)  # it is no member any more, as its next heartbeat will be told, or has left for a while
             return Step()
         timer.last_heartbeat = now
         self._held.release(group_id, member_id)
@@ -132,6 +133,22 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         known = Known(member_id, client.version, request.endpoint_information_epoch, frozenset(wishes.status_codes))
         self._held.hold(Held(group_id, known, connection, now, now + min(wishes.max_wait_ms, interval)), answer)
         return Step()
+
+    @property
+    def held_heartbeats(self) -> Purgatory:
+        """Where heartbeats wait that are held."""
+        return self._held.purgatory
+
+    def _answer_soon(self, answer: Answer) -> None:
+        """Answers in the next step, with all others that are answered until then."""
+        if self._held_answers is None:
+            step = Step(apply=self._held_answered)
+            self._held_answers = step.answers
+            self._pending.append(step)
+        self._held_answers.append(answer)
+
+    def _held_answered(self) -> None:
+        self._held_answers = None
 
     def _draft_since(self, group_id: str, now: int) -> Draft | None:
         group = self._groups.get(group_id)
@@ -142,7 +159,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         return draft
 
     def _look_for_news(self, group: StreamsGroup) -> None:
-        self._held.changed(group.group_id, len(group.members), self._now(group))
+        self._held.changed(group.group_id, len(group.members))
 
     def _apply(self, draft: Draft) -> None:
         super()._apply(draft)
@@ -158,30 +175,41 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
 
     def heard_over(self, connection: Hashable, group_id: str, member_id: str, disconnect_timeout_ms: int) -> None:
         """A member of a group was heard over a connection; the timeout is the one in the result of its heartbeat."""
-        group = self._groups.get(group_id)
-        if group is not None and member_id in group.members:
+        if self._is_here(group_id, member_id):
             self._connections.heard(group_id, member_id, connection, disconnect_timeout_ms)
+
+    def _is_here(self, group_id: str, member_id: str) -> bool:
+        """Whether there is such a member that needs a connection: not a static one that has left for a while."""
+        group = self._groups.get(group_id)
+        member = None if group is None else group.members.get(member_id)
+        return member is not None and member.current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
 
     def disconnected(self, connection: Hashable, now: int) -> None:
         """A connection is broken, not by this server."""
         self._connections.disconnected(connection, now)
 
     def closed(self, connection: Hashable) -> None:
-        """A connection is closed, whoever did it: what is held on it needs no answer."""
+        """A connection is closed, whoever did it: what is held on it needs no answer.
+
+        If it is broken, `disconnected` comes first.
+        """
         self._held.disconnected(connection)
+        self._connections.closed(connection)
 
     def forget_connections(self) -> None:
         """The server stops, and breaks all connections itself: nobody dies of that."""
         self._connections.clear()
 
     def _on_disconnect_timeout(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """Fences a member whose connection was broken for too long, as if its session had timed out.
+        """Fences a member whose connections were broken for too long, as if its session had timed out.
 
         If that can't be recorded, its session timeout does it.
         """
+        if not self._is_here(group_id, member_id):
+            return
         draft = self._timed_draft(self._groups[group_id])
         if draft.metadata(member_id) is not None:
-            why = f"disconnect timeout: its connection was broken for {timeout_ms} ms"
+            why = f"disconnect timeout: its connections were broken for {timeout_ms} ms"
             self._remove_member(draft, member_id, why, self._wheel.now)
 
     # What happens elsewhere, and timeouts -----------------------------------------------------------------------
@@ -215,8 +243,11 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
         """The settings of a group have changed, or those of all groups; heartbeats see what follows from that."""
         for group in self._groups.values():
             if group_id in (None, group.group_id):
-                for member_id in group.members:  # their next heartbeats know the timeout of today
-                    self._connections.forget(group.group_id, member_id)
+                timeout = self._environment.settings_of(group.group_id).disconnect_timeout_ms
+                if timeout != group.disconnect_timeout_ms:
+                    group.disconnect_timeout_ms = timeout
+                    for member_id in group.members:  # their next heartbeats know the timeout of today
+                        self._connections.forget(group.group_id, member_id)
                 self._happened(group, lambda soft: replace(soft, refinement_stale=True))
         return Step()
 
@@ -308,7 +339,9 @@ class StreamsGroups(ModernGroups[StreamsGroup, Draft, StreamsGroupHeartbeatReque
     # The groups -------------------------------------------------------------------------------------------------
 
     def _new_group(self, group_id: str) -> StreamsGroup:
-        return StreamsGroup(group_id)
+        group = StreamsGroup(group_id)
+        group.disconnect_timeout_ms = self._environment.settings_of(group_id).disconnect_timeout_ms
+        return group
 
     def _draft(self, group: StreamsGroup) -> Draft:
         return Draft(group, self._environment.settings_of(group.group_id), self._now(group))

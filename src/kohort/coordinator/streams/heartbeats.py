@@ -130,13 +130,14 @@ class Heartbeats:
         return reasons + detect_changes(draft, self._cluster)
 
     def _reset_timeouts(self, draft: Draft, heartbeat: _Heartbeat, current: CurrentAssignment[TaskId, Role]) -> None:
-        """Resets the session timeout; starts or ends the rebalance timeout."""
+        """Resets the session timeout, ends the disconnect timeout, starts or ends the rebalance timeout."""
         sender, now, timeout = heartbeat.sender, heartbeat.now, heartbeat.metadata.rebalance_timeout_ms
         group_id, member_id = draft.group.group_id, heartbeat.member_id
         if sender.replaces not in (None, member_id):
             self._timers.stop(group_id, sender.replaces)
             self._connections.forget(group_id, sender.replaces)
         self._timers.reset_session_timeout(group_id, member_id, now, draft.settings.session_timeout_ms)
+        self._connections.came_back(group_id, member_id)
         if current.state is not MemberState.UNREVOKED:
             self._timers.stop_rebalance_timeout(group_id, member_id)
         elif current is not sender.current and timeout > 0:

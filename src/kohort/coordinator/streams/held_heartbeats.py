@@ -8,7 +8,6 @@ heartbeats of several connections come. A member has one that is held; the next 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import Final, NamedTuple
 
 from kohort.coordinator.purgatory import DelayedOperation, Purgatory
@@ -19,6 +18,9 @@ from kohort.coordinator.timing_wheel import Timer, TimingWheel
 _MEMBERS_PER_MS: Final = 4
 """After a change all members of a group are looked at; in a large group that waits for more changes, a ms for so many
 members."""
+
+_PORTION: Final = 50
+"""Members that are looked at at once, which takes some ms; other work gets its turn before the next."""
 
 
 class Held(NamedTuple):
@@ -67,24 +69,48 @@ class _HeldHeartbeat(DelayedOperation):
         self.complete(news=False)
 
 
+class _Check(Timer):
+    """Looks for news for the members of a group, in portions.
+
+    Attributes:
+        left: members that it has still to look at; None before it has begun.
+        again: whether the group has changed since it began.
+    """
+
+    __slots__ = ("_all", "again", "group_id", "left")
+
+    def __init__(self, held: HeldHeartbeats, group_id: str, deadline: int) -> None:
+        super().__init__(deadline)
+        self._all = held
+        self.group_id = group_id
+        self.left: list[str] | None = None
+        self.again = False
+
+    def run(self) -> None:
+        self._all._check(self)
+
+
 class HeldHeartbeats:
     """The held heartbeats of a shard's groups.
 
     Args:
         draft: returns a draft without changes of a group, by its id, made at a time in ms since 1970 or later; None if
             there is no such group.
+
+    Attributes:
+        purgatory: where they wait, by group id and member id.
     """
 
     def __init__(self, wheel: TimingWheel, draft: Callable[[str, int], Draft | None]) -> None:
         self.draft = draft
         self._wheel = wheel
-        self._purgatory = Purgatory("held heartbeat", wheel)
-        self._of_members: dict[tuple[str, str], _HeldHeartbeat] = {}
+        self.purgatory = Purgatory("held heartbeat", wheel)
+        self._of_groups: dict[str, dict[str, _HeldHeartbeat]] = {}  # by group id and member id
         self._of_connections: dict[Hashable, _HeldHeartbeat] = {}
-        self._checks: dict[str, Timer] = {}
+        self._checks: dict[str, _Check] = {}
 
     def __len__(self) -> int:
-        return len(self._of_members)
+        return self.purgatory.delayed
 
     def hold(self, heartbeat: Held, answer: Callable[[bool], object]) -> None:
         """Holds a heartbeat.
@@ -92,18 +118,19 @@ class HeldHeartbeats:
         Args:
             answer: called with whether there is news, now or later; not called if the connection breaks before.
         """
-        self.release(heartbeat.group_id, heartbeat.known.member_id)
+        group_id, member_id = heartbeat.group_id, heartbeat.known.member_id
+        self.release(group_id, member_id)
         operation = _HeldHeartbeat(self, heartbeat, answer)
-        draft = self.draft(heartbeat.group_id, heartbeat.arrived)
+        draft = self.draft(group_id, heartbeat.arrived)
         if draft is not None and can_move_on(draft):
             operation.complete(news=True)
-        elif not self._purgatory.try_complete_else_watch(operation, [heartbeat.group_id]):
-            self._of_members[heartbeat.group_id, heartbeat.known.member_id] = operation
+        elif not self.purgatory.try_complete_else_watch(operation, [(group_id, member_id)]):
+            self._of_groups.setdefault(group_id, {})[member_id] = operation
             self._of_connections[heartbeat.connection] = operation
 
     def release(self, group_id: str, member_id: str) -> None:
         """Answers a member's heartbeat, if one is held: there is no news."""
-        if operation := self._of_members.get((group_id, member_id)):
+        if operation := self._of_groups.get(group_id, {}).get(member_id):
             operation.complete(news=False)
 
     def disconnected(self, connection: Hashable) -> None:
@@ -112,29 +139,46 @@ class HeldHeartbeats:
             operation.answer = None
             operation.force_complete()
 
-    def changed(self, group_id: str, members: int, now: int) -> None:
+    def changed(self, group_id: str, members: int) -> None:
         """A group has changed: whether there is news for its members is looked at soon, once for several changes.
 
         Args:
             members: how many it has.
         """
-        if self._of_members and group_id not in self._checks:
-            at = now + members // _MEMBERS_PER_MS
-            self._checks[group_id] = self._wheel.add(at, partial(self._check, group_id))
+        if check := self._checks.get(group_id):
+            check.again = check.left is not None
+        elif group_id in self._of_groups:
+            self._check_in(group_id, members // _MEMBERS_PER_MS)
 
-    def _check(self, group_id: str) -> None:
-        del self._checks[group_id]
-        self._purgatory.check_and_complete(group_id)
-        draft = self.draft(group_id, 0)
-        if draft is None or not can_move_on(draft):
+    def _check_in(self, group_id: str, ms: int) -> None:
+        check = self._checks[group_id] = _Check(self, group_id, self._wheel.now + ms)
+        self._wheel.schedule(check)
+
+    def _check(self, check: _Check) -> None:
+        """Looks at the next portion of members."""
+        group_id = check.group_id
+        if check.left is None:
+            check.left = list(self._of_groups.get(group_id, ()))[::-1]
+        portion, check.left = check.left[-_PORTION:], check.left[:-_PORTION]
+        for member_id in reversed(portion):
+            self.purgatory.check_and_complete((group_id, member_id))
+        if check.left:
+            check.deadline = self._wheel.now + 1
+            self._wheel.schedule(check)
             return
-        for (group, _), operation in self._of_members.items():
-            if group == group_id:
-                operation.complete(news=True)  # one heartbeat, whoever's it is, is enough
-                return
+        del self._checks[group_id]
+        held = self._of_groups.get(group_id)
+        if held and (draft := self.draft(group_id, 0)) is not None and can_move_on(draft):
+            next(iter(held.values())).complete(news=True)  # one heartbeat, whoever's it is, is enough
+        if held and check.again:
+            self._check_in(group_id, len(held) // _MEMBERS_PER_MS)
 
     def _completed(self, operation: _HeldHeartbeat) -> None:
         heartbeat = operation.heartbeat
         if self._of_connections.get(heartbeat.connection) is operation:
             del self._of_connections[heartbeat.connection]
-            del self._of_members[heartbeat.group_id, heartbeat.known.member_id]
+        held = self._of_groups.get(heartbeat.group_id, {})
+        if held.get(heartbeat.known.member_id) is operation:
+            del held[heartbeat.known.member_id]
+            if not held:
+                del self._of_groups[heartbeat.group_id]

@@ -3,34 +3,42 @@
 A process that is killed closes its connections at once, long before its session timeout. One that is paused, or that
 can't be reached any more, doesn't.
 
-The connection that counts is the one of the member's latest heartbeat; but while a heartbeat is held, it is that one's.
-A member that is heard over another connection within the timeout has lost nothing.
+A member has one connection for its heartbeats, the one of the latest, and may have another for those that are held. It
+is heard from as long as one of them is open. Once both are broken it has to be heard over another within its timeout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Final
 
 from kohort.coordinator.timing_wheel import Timer, TimingWheel
 
-_LATE_MS: Final = 100
-"""A timer that runs so much later than it should was held up, and so were heartbeats: there is another timeout."""
+_LATE_MS: Final = 5
+"""A timer that runs so much later than it should was held up, and so were heartbeats, which may have arrived."""
+
+_READING_MS: Final = 200
+"""The time to read those heartbeats in."""
 
 
 class _Link(Timer):
-    """A member's connection; as a timer it waits, once the connection is broken, until the member counts as dead."""
+    """A member's open connections; as a timer it waits, once the last is broken, until the member counts as dead.
 
-    __slots__ = ("_links", "connection", "group_id", "held", "member_id", "timeout_ms")
+    Attributes:
+        open: the connection of its latest heartbeat, under False, and of the latest that was to be held, under True.
+        late: whether the timer ran late before.
+    """
 
-    def __init__(self, links: MemberConnections, group_id: str, member_id: str, connection: Hashable) -> None:
+    __slots__ = ("_links", "group_id", "late", "member_id", "open", "timeout_ms")
+
+    def __init__(self, links: MemberConnections, group_id: str, member_id: str) -> None:
         super().__init__(0)
         self._links = links
         self.group_id = group_id
         self.member_id = member_id
-        self.connection = connection
+        self.open: dict[bool, Hashable] = {}
         self.timeout_ms = 0
-        self.held = False
+        self.late = False
 
     def run(self) -> None:
         self._links._expired(self)
@@ -40,7 +48,7 @@ class MemberConnections:
     """The connections of those members that have a disconnect timeout.
 
     Args:
-        dead: called with group id, member id and timeout in ms when a member's connection was broken for so long.
+        dead: called with group id, member id and timeout in ms when a member's connections were broken for so long.
     """
 
     def __init__(self, wheel: TimingWheel, dead: Callable[[str, str, int], object]) -> None:
@@ -58,36 +66,44 @@ class MemberConnections:
         """A member was heard over a connection.
 
         Args:
-            held: whether its heartbeat is held: until `released`, no other connection of the member counts.
+            held: whether its heartbeat is one that is to be held.
         """
         link = self._links.get((group_id, member_id))
         if link is None:
-            link = self._links[group_id, member_id] = _Link(self, group_id, member_id, connection)
-            self._members.setdefault(connection, {})[link] = None
+            link = self._links[group_id, member_id] = _Link(self, group_id, member_id)
         link.cancel()
         link.timeout_ms = timeout_ms
-        if held or not link.held:
-            self._move(link, connection)
-            link.held = held
+        before = link.open.get(held)
+        if before != connection:
+            link.open[held] = connection
+            self._members.setdefault(connection, {})[link] = None
+            if before is not None:
+                self._leave(link, before)
 
-    def released(self, group_id: str, member_id: str) -> None:
-        """No heartbeat of the member is held any more; its connection counts until the member is heard over another."""
+    def came_back(self, group_id: str, member_id: str) -> None:
+        """A member was heard; over which connection is told when its heartbeat is answered, which may take a while."""
         if link := self._links.get((group_id, member_id)):
-            link.held = False
+            link.cancel()
 
     def disconnected(self, connection: Hashable, now: int) -> None:
-        """A connection is broken: its members have to come back within their timeouts."""
-        for link in self._members.get(connection, ()):
-            if not link.waiting:
-                link.held = False
+        """A connection is broken: members that have no other have to come back within their timeouts."""
+        for link in self._drop(connection):
+            if not link.open:
+                link.late = False
                 link.deadline = now + link.timeout_ms
                 self._wheel.schedule(link)
+
+    def closed(self, connection: Hashable) -> None:
+        """The server has closed a connection, of which nobody dies."""
+        self._drop(connection)
 
     def forget(self, group_id: str, member_id: str) -> None:
         """The member has left or is fenced, or has a disconnect timeout no more."""
         if link := self._links.pop((group_id, member_id), None):
             link.cancel()
-            self._leave(link)
+            connections, link.open = link.open.values(), {}
+            for connection in set(connections):
+                self._leave(link, connection)
 
     def clear(self) -> None:
         """Forgets all: the server itself closes its connections."""
@@ -96,21 +112,25 @@ class MemberConnections:
 
     def _expired(self, link: _Link) -> None:
         now = self._wheel.now
-        if now - link.deadline > _LATE_MS:
-            link.deadline = now + link.timeout_ms
+        if now - link.deadline > _LATE_MS and not link.late:
+            link.late = True
+            link.deadline = now + _READING_MS
             self._wheel.schedule(link)
             return
         self.forget(link.group_id, link.member_id)
         self._dead(link.group_id, link.member_id, link.timeout_ms)
 
-    def _move(self, link: _Link, connection: Hashable) -> None:
-        if link.connection != connection:
-            self._leave(link)
-            link.connection = connection
-            self._members.setdefault(connection, {})[link] = None
+    def _drop(self, connection: Hashable) -> Collection[_Link]:
+        """Forgets a connection, and returns the links that had it."""
+        links = self._members.pop(connection, {})
+        for link in links:
+            link.open = {held: other for held, other in link.open.items() if other != connection}
+        return links
 
-    def _leave(self, link: _Link) -> None:
-        members = self._members[link.connection]
-        del members[link]
-        if not members:
-            del self._members[link.connection]
+    def _leave(self, link: _Link, connection: Hashable) -> None:
+        """A link has a connection no more, unless it has it for the other purpose."""
+        if connection not in link.open.values():
+            members = self._members[connection]
+            del members[link]
+            if not members:
+                del self._members[connection]
