@@ -359,6 +359,25 @@ def test_a_static_member_that_is_back_gets_its_tasks() -> None:
     assert owned(world.answers(result.memory)) == {"a-1": before["a-1"], "0-b": before["b-1"]}
 
 
+def test_a_rebalance_that_places_nothing_forgets_no_static_member() -> None:
+    world = World(FILTER).member("a", instance_id="a").member("b", instance_id="b")
+    result = world.lead()
+    before = owned(read(result))
+    del world.members["b"], world.topics.counts["words"]
+    memory = world.member("a", instance_id="a").lead(result.memory).memory
+    assert memory.static == result.memory.static
+    world.topics.counts["words"] = 4
+    assert owned(world.member("b", instance_id="b").answers(memory)) == before
+
+
+def test_static_members_are_forgotten_when_others_have_their_tasks() -> None:
+    world = World(FILTER, partitions=2).member("a", instance_id="a").member("b", instance_id="b")
+    result = world.lead()
+    del world.members["b"]
+    world.member("a", read(result)["a"].tasks, instance_id="a")
+    assert world.lead(result.memory).memory.static == {"a": {task(0), task(1)}}
+
+
 def test_standbys_are_in_other_racks() -> None:
     world = World(num_standby_replicas=1, rack_aware_assignment_tags=("zone",))
     for name in "abcd":

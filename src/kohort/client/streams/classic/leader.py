@@ -84,11 +84,13 @@ class _Decided:
 
     Attributes:
         handed_over: the tasks of members that could be read.
+        placed: tasks were placed; if not, members have what they had, or nothing.
         moving: tasks that wait for warm-ups.
         look_again: there has to be another rebalance, even if nobody closes anything.
     """
 
     handed_over: HandedOver
+    placed: bool = False
     moving: int = 0
     look_again: bool = False
 
@@ -110,19 +112,22 @@ def _decide(
     unknown_owners = bool(group.unreadable.keys() - memory.refused)
     held = {name: Held(group.process(name), each.topology or own, each.tasks) for name, each in group.read.items()}
     handed_over = hand_over(refined.tasks, held, runs.topology, unknown_owners=unknown_owners)
-    return _Decided(
-        replace(handed_over, tasks={**nobody.tasks, **handed_over.tasks}), len(refined.moving), unknown_owners
-    )
+    all_members = replace(handed_over, tasks={**nobody.tasks, **handed_over.tasks})
+    return _Decided(all_members, placed=True, moving=len(refined.moving), look_again=unknown_owners)
 
 
-def _static(group: GroupMembers, decided: _Decided, memory: Memory) -> dict[str, frozenset[TaskId]]:
-    """Returns the active tasks of static members, those included that are away."""
-    given = {
-        group.static[name]: frozenset(task for task, role in tasks.items() if role is Role.ACTIVE)
+def _static(group: GroupMembers, decided: _Decided, memory: Memory) -> Mapping[str, frozenset[TaskId]]:
+    """Returns the active tasks of static members, and those that members had which nobody has yet."""
+    if not decided.placed:
+        return memory.static
+    active = {
+        name: frozenset(task for task, role in tasks.items() if role is Role.ACTIVE)
         for name, tasks in decided.handed_over.tasks.items()
-        if name in group.static
     }
-    return {**memory.static, **given}
+    taken = frozenset[TaskId]().union(*active.values())
+    left = {instance_id: tasks - taken for instance_id, tasks in memory.static.items()}
+    given = {group.static[name]: tasks for name, tasks in active.items() if tasks and name in group.static}
+    return {instance_id: tasks for instance_id, tasks in {**left, **given}.items() if tasks}
 
 
 class _Answers:
