@@ -19,7 +19,8 @@ from kohort.client.errors import (
     RequestTimeoutError,
 )
 from kohort.client.streams.classic.leader import lead, topics_seen
-from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, Memory
+from kohort.client.streams.classic.leader_memory import LeaderMemory
+from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
@@ -92,7 +93,7 @@ class StreamsGroupLeader:
         # The others wait while topics are created, and the session of the member runs.
         self._within_ms = min(_CREATE_WITHIN_MS, settings.session_timeout_ms // 3)
         self._topics = Topics(RequestRouter(cluster, self._within_ms))
-        self._memory = Memory()
+        self._memory = LeaderMemory()
         self._seen: Mapping[str, object] | None = None  # what the group's assignment depends on
         self._topology = membership.settings.topology
         self._rebalance_at: float | None = None  # topics couldn't be created, or the leader knows of none that lack
@@ -135,7 +136,10 @@ class StreamsGroupLeader:
             failed |= await self._create(new, deadline - now())
             tried |= names
             answer = await self._placed(members)
-        self._memory, self._seen, self._topology = answer.memory, answer.seen, answer.topology
+        if not self.due:
+            return  # the member has left meanwhile
+        self._memory.keep(membership.epoch, answer.memory)
+        self._seen, self._topology = answer.seen, answer.topology
         self._rebalance_at = self._later() if answer.missing else None
         membership.placed(answer.assignments, now())
 
@@ -151,7 +155,7 @@ class StreamsGroupLeader:
                 self._membership.settings.topology,
                 topics,
                 self._settings,
-                self._memory,
+                self._memory.recalled(self._membership.told),
             )
             self._needed = set(answer.topology.required_topics)
             if not topics.unknown and (not answer.topology.source_patterns or self._follows_all):

@@ -47,7 +47,7 @@ def lead(
         leader_id: the leader's member id.
         own: the leader's topology, which members before version 3 run as well, as they can't say which they run.
         topics: the topics as they are now.
-        memory: of the last rebalance, if this member led it.
+        memory: of the last rebalance, if this member led it (`LeaderMemory.recalled`).
     """
     memory = memory or Memory()
     group = read_members(members, settings.latest, memory.told_too_new)

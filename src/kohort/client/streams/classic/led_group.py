@@ -82,7 +82,7 @@ class GroupAssignment:
             `leader.topics_seen` returns something else later, the leader's member joins again.
         moving: number of tasks that wait for warm-ups.
         messages: sentences for the log: members that can't be read, topologies that differ.
-        memory: to hand to `lead` in the next rebalance, if these assignments were sent.
+        memory: to hand to `lead` in the next rebalance, if the group took these assignments.
     """
 
     assignments: Mapping[str, bytes]
