@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -25,6 +24,7 @@ from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.patterns import matching
 from kohort.streams.statuses import StatusCode
 from kohort.streams.topology import InternalTopic
 
@@ -64,12 +64,11 @@ class KnownTopics:
         return self._counts.get(topic)
 
     def matching(self, pattern: str) -> Sequence[str]:
-        """Names of the topics that a pattern matches, sorted."""
+        """Names of the topics that a pattern matches, sorted; none if it can't be used."""
         try:
-            expression = re.compile(pattern)
-        except re.error:
+            return matching(pattern, self._counts)
+        except ValueError:
             return ()
-        return sorted(name for name in self._counts if expression.fullmatch(name))
 
 
 class StreamsGroupLeader:

@@ -315,6 +315,26 @@ def test_a_changed_program_without_a_new_epoch_doesnt_take_over() -> None:
     assert codes(answers["b"]) == codes(answers["c"]) == [StatusCode.STALE_TOPOLOGY]
 
 
+@pytest.mark.parametrize("pattern", ["[", r"(a+)+\1", "a{1001}", "(" * 990, "((((a{9}){9}){9}){9}){9}", "w" * 1001])
+def test_a_source_pattern_that_cant_be_used_is_a_status_of_its_member(pattern: str) -> None:
+    broken = Topology({"0": Subtopology(source_topics=["words"], source_patterns=[pattern])}, epoch=1)
+    world = World(FILTER).member("a", tasks(ACTIVE, 0, 1)).member("b", topology=broken)
+    result = world.lead()
+    answers = read(result)
+    assert owned(answers) == {"a": {0, 1, 2, 3}, "b": set()}
+    assert result.topology == FILTER
+    [status] = answers["b"].statuses
+    assert status.code is StatusCode.STALE_TOPOLOGY
+    assert "can't be used: " in status.detail
+
+
+def test_a_leader_whose_own_source_pattern_cant_be_used_gives_no_tasks() -> None:
+    world = World(Topology({"0": Subtopology(source_patterns=["["])})).member("a").member("b", version=2)
+    answers = world.answers()
+    assert owned(answers) == {"a": set(), "b": set()}
+    assert all(StatusCode.STALE_TOPOLOGY in codes(answer) for answer in answers.values())
+
+
 def test_missing_internal_topics_are_to_be_created() -> None:
     world = World().member("a", tasks(ACTIVE, 0))
     del world.topics.counts["counts"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+
+from kohort.streams.patterns import matching
 
 
 class Topics:
@@ -17,6 +18,6 @@ class Topics:
 
     def matching(self, pattern: str) -> Sequence[str]:
         try:
-            return [name for name in sorted(self.counts) if re.fullmatch(pattern, name)]
-        except re.error:
+            return matching(pattern, self.counts)
+        except ValueError:
             return []

@@ -7,7 +7,7 @@ What a rebalance does:
     some are too new for the leader        those the version to join again with, while they keep what they have; all
                                            others what they have; once: who stays too new can't be read
     one can't be read                      it nothing; others no task that it may have, until it has been told so
-    one runs another topology              it nothing, and a status
+    one runs another topology              it nothing, and a status; so it does if its source patterns can't be used
     topics are missing, or don't fit       all nothing, and a status
     all others                             tasks where placement and warm-ups want them, as far as old owners have
                                            closed them
