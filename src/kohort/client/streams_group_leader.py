@@ -12,6 +12,7 @@ from kohort.client.administration.topics import NewTopic, Topics
 from kohort.client.cluster import Cluster
 from kohort.client.errors import (
     ClientError,
+    ClosedError,
     ConnectionLostError,
     NoBrokerError,
     PartialFailureError,
@@ -207,12 +208,21 @@ class StreamsGroupLeader:
     async def watch(self) -> None:
         """Has the group rebalance when topics have changed on which its assignment depends. Runs until cancelled."""
         while True:
-            await self._cluster.wait_for_change(_LOOK_MS)
-            membership = self._membership
-            if not membership.leads:
-                self._seen = self._rebalance_at = None
-            elif membership.phase is Phase.SETTLED:
-                await self._compare()
+            try:
+                await self._cluster.wait_for_change(_LOOK_MS)
+                await self._look_at_changes()
+            except ClosedError:
+                return
+            except Exception:
+                log.exception("%s: topics can't be watched; trying again", self._membership)
+                await asyncio.sleep(_LOOK_MS / 1000)
+
+    async def _look_at_changes(self) -> None:
+        membership = self._membership
+        if not membership.leads:
+            self._seen = self._rebalance_at = None
+        elif membership.phase is Phase.SETTLED:
+            await self._compare()
 
     async def _compare(self) -> None:
         if self._seen is None:  # it has come back as a static member, and hasn't placed the tasks that there are
