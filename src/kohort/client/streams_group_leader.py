@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 from kohort.client.administration.request_router import RequestRouter
 from kohort.client.administration.topics import NewTopic, Topics
@@ -24,9 +25,9 @@ from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMembe
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
+from kohort.client.types import TopicInfo
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.streams.patterns import matching
-from kohort.streams.statuses import StatusCode
 from kohort.streams.topology import InternalTopic
 
 log = logging.getLogger(__name__)
@@ -34,13 +35,6 @@ log = logging.getLogger(__name__)
 _CREATE_WITHIN_MS: Final = 10_000
 _LOOK_AGAIN_S: Final = 10.0
 _UNREACHABLE: Final = (KafkaError, NoBrokerError, ConnectionLostError, RequestTimeoutError)
-_TOPICS_LACK: Final = frozenset(
-    {
-        StatusCode.MISSING_SOURCE_TOPICS,
-        StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
-        StatusCode.MISSING_INTERNAL_TOPICS,
-    }
-)
 _ROUNDS: Final = 4
 """How often the tasks are placed at most, while topics turn out to be needed or are created."""
 _LOOK_MS: Final = 5_000
@@ -54,20 +48,29 @@ class KnownTopics:
         unknown: names that were asked for, of which nothing is known.
     """
 
-    def __init__(self, counts: Mapping[str, int], known: frozenset[str] | None) -> None:
-        self._counts, self._known = counts, known
+    def __init__(self, topics: Mapping[str, TopicInfo], known: frozenset[str] | None) -> None:
+        self._topics, self._known = dict(topics), known
         self.unknown: set[str] = set()
 
     def partitions(self, topic: str) -> int | None:
         """How many partitions a topic has; None if there is none."""
+        found = self._find(topic)
+        return None if found is None else len(found.partitions)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """A topic's id; None if there is none, the same one for all that brokers give none."""
+        found = self._find(topic)
+        return None if found is None else found.topic_id
+
+    def _find(self, topic: str) -> TopicInfo | None:
         if self._known is not None and topic not in self._known:
             self.unknown.add(topic)
-        return self._counts.get(topic)
+        return self._topics.get(topic)
 
     def matching(self, pattern: str) -> Sequence[str]:
-        """Names of the topics that a pattern matches, sorted; none if it can't be used."""
+        """Names of the topics that a pattern matches, sorted; none if it can't be used. No internal topics."""
         try:
-            return matching(pattern, self._counts)
+            return matching(pattern, (name for name, topic in self._topics.items() if not topic.internal))
         except ValueError:
             return ()
 
@@ -181,8 +184,7 @@ class StreamsGroupLeader:
         return self._known()
 
     def _known(self) -> KnownTopics:
-        counts = {name: len(topic.partitions) for name, topic in self._cluster.info.topics.items()}
-        return KnownTopics(counts, None if self._follows_all else frozenset(self._needed))
+        return KnownTopics(self._cluster.info.topics, None if self._follows_all else frozenset(self._needed))
 
     async def _create(self, topics: Sequence[InternalTopic], within_ms: int) -> set[str]:
         """Creates topics; returns the names of those that can't be."""
@@ -210,28 +212,24 @@ class StreamsGroupLeader:
         while True:
             try:
                 await self._cluster.wait_for_change(_LOOK_MS)
-                await self._look_at_changes()
+                self._look_at_changes()
             except ClosedError:
                 return
             except Exception:
                 log.exception("%s: topics can't be watched; trying again", self._membership)
                 await asyncio.sleep(_LOOK_MS / 1000)
 
-    async def _look_at_changes(self) -> None:
+    def _look_at_changes(self) -> None:
         membership = self._membership
         if not membership.leads:
             self._seen = self._rebalance_at = None
         elif membership.phase is Phase.SETTLED:
-            await self._compare()
+            self._compare()
 
-    async def _compare(self) -> None:
-        if self._seen is None:  # it has come back as a static member, and hasn't placed the tasks that there are
-            try:
-                self._seen = topics_seen(self._topology, await self._look())
-            except _UNREACHABLE:
-                return
-            if any(status.code in _TOPICS_LACK for status in self._membership.statuses):
-                self._rebalance_at = self._later()
+    def _compare(self) -> None:
+        if self._seen is None:
+            # A static member is back, and its assignment is of topics that nobody has seen but the process before.
+            self._rebalance("the leader is back")
         elif topics_seen(self._topology, self._known()) != self._seen:
             self._rebalance("topics have changed")
         elif self._rebalance_at is not None and asyncio.get_running_loop().time() >= self._rebalance_at:

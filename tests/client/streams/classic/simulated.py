@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
+from uuid import UUID
 
 from kohort.client.backoff import Backoff
 from kohort.client.streams.classic.leader import lead
@@ -43,6 +44,9 @@ class Topics:
 
     def partitions(self, topic: str) -> int | None:
         return 4 if topic in TOPOLOGY.required_topics else None
+
+    def topic_id(self, topic: str) -> UUID | None:
+        return UUID(int=1) if topic in TOPOLOGY.required_topics else None
 
     def matching(self, pattern: str) -> Sequence[str]:
         return ()

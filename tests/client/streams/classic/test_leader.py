@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -360,8 +361,18 @@ def test_topics_that_dont_fit_leave_all_without_tasks(partitions: dict[str, int]
     result = world.lead()
     assert codes(read(result)["a"]) == [code]
     assert not read(result)["a"].tasks
-    assert result.seen == {"words": partitions.get("words"), "counts": partitions.get("counts")}
+    assert {name: seen.partitions for name, seen in result.seen.items()} == {
+        name: partitions.get(name) for name in ("words", "counts")
+    }
     world.topics.counts = {"words": 4, "counts": 4}
+    assert topics_seen(result.topology, world.topics) != result.seen
+
+
+def test_a_topic_that_was_created_again_is_another_one() -> None:
+    world = World().member("a")
+    result = world.lead()
+    assert topics_seen(result.topology, world.topics) == result.seen
+    world.topics.ids["words"] = UUID(int=7)
     assert topics_seen(result.topology, world.topics) != result.seen
 
 

@@ -16,6 +16,7 @@ from kohort.client.streams_member import (
     Endpoint,
     InternalTopic,
     Lost,
+    Revoked,
     Role,
     RolesChanged,
     ShutdownRequested,
@@ -121,7 +122,6 @@ def test_sources_that_come_late() -> None:
 
 def test_a_static_leader_that_comes_back_hears_of_sources_that_came_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_group_leader, "_LOOK_MS", 50)
-    monkeypatch.setattr(streams_group_leader, "_LOOK_AGAIN_S", 0.1)
     static = classic() | {"instance_id": "i", "process_id": "p"}
 
     async def test() -> None:
@@ -131,6 +131,34 @@ def test_a_static_leader_that_comes_back_hears_of_sources_that_came_meanwhile(mo
             await admin.topics.create("in", partitions=2)
             async with joined(server.bootstrap_servers, **static) as a:
                 await until(lambda: a.has(Role.ACTIVE) == [0, 1])
+
+    run(test())
+
+
+def test_a_static_leader_that_comes_back_places_the_tasks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can't know whether its topics are still those that its assignment was made for."""
+    monkeypatch.setattr(streams_group_leader, "_LOOK_MS", 20)
+    static = classic() | {"instance_id": "i", "process_id": "p"}
+    seen, looks = streams_group_leader.topics_seen, []
+
+    def counted(*args: Any) -> Any:
+        looks.append(args)
+        return seen(*args)
+
+    monkeypatch.setattr(streams_group_leader, "topics_seen", counted)
+
+    async def test() -> None:
+        async with broker(**QUICK) as server:
+            async with joined(server.bootstrap_servers, **static) as a:
+                await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3])
+                generation = a.member.group_metadata().generation
+            async with joined(server.bootstrap_servers, **static) as a:
+                await until(lambda: a.member.group_metadata().generation == generation + 1)
+                await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3])
+                looks.clear()
+                await until(lambda: len(looks) == 3)
+                assert a.member.group_metadata().generation == generation + 1
+                assert not a.seen(Revoked)
 
     run(test())
 

@@ -21,7 +21,14 @@ from dataclasses import dataclass, replace
 from kohort.client.streams.classic.assignment import Assignment, encode_assignment
 from kohort.client.streams.classic.group_members import GroupMembers, GroupTopology, choose_topology, read_members
 from kohort.client.streams.classic.hand_over import HandedOver, Held, hand_over
-from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, LeaderSettings, Memory, Topics
+from kohort.client.streams.classic.led_group import (
+    GroupAssignment,
+    JoinedMember,
+    LeaderSettings,
+    Memory,
+    Topics,
+    TopicSeen,
+)
 from kohort.client.streams.classic.placing import place_tasks
 from kohort.client.streams.classic.versions import WITH_OFFSETS, ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
@@ -73,9 +80,12 @@ def lead(
     )
 
 
-def topics_seen(topology: Topology, topics: Topics) -> dict[str, int | None]:
-    """Returns what an assignment depends on: the partitions of topics, of those included that patterns match."""
-    return {name: topics.partitions(name) for name in sorted(topics_of(topology, topics.matching))}
+def topics_seen(topology: Topology, topics: Topics) -> dict[str, TopicSeen]:
+    """Returns what an assignment depends on, of topics that patterns match as well."""
+    return {
+        name: TopicSeen(topics.topic_id(name), topics.partitions(name))
+        for name in sorted(topics_of(topology, topics.matching))
+    }
 
 
 @dataclass(frozen=True, slots=True)
