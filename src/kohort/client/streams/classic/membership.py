@@ -49,6 +49,7 @@ class ClassicMembership(StreamsMembership):
         subscriptions: the subscriptions of all members, while it has to place tasks; None at all other times.
         instances: the instance ids of those members that are static.
         leads: whether it led in this generation.
+        told: the last generation whose assignments the group took from it; None since another one led, or may have.
         version: in which it writes its subscription.
     """
 
@@ -68,6 +69,7 @@ class ClassicMembership(StreamsMembership):
         self.subscriptions: Mapping[str, bytes] | None = None
         self.instances: Mapping[str, str] = {}
         self.leads = False
+        self.told: int | None = None
         self.version = self._latest = classic.latest
         self._classic = classic
         self._written = classic.latest  # the version of the last subscription
@@ -283,6 +285,7 @@ class ClassicMembership(StreamsMembership):
             }
             self._step(Step.LEADS)
         else:
+            self.told = None
             self._step(Step.JOINED)
 
     def placed(self, assignments: Mapping[str, bytes], now: int) -> None:
@@ -294,6 +297,8 @@ class ClassicMembership(StreamsMembership):
         self._step(Step.PLACED)
 
     def _assigned(self, data: bytes, now: int) -> None:
+        if self._assignments:
+            self.told = self.epoch
         try:
             assignment = decode_assignment(data, self._latest)
         except ValueError as error:
@@ -347,7 +352,7 @@ class ClassicMembership(StreamsMembership):
 
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
-        self.subscriptions, self._assignments, self.leads = None, {}, False
+        self.subscriptions, self._assignments, self.leads, self.told = None, {}, False, None
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self.offsets.forget_reported()
 
