@@ -25,6 +25,7 @@ from kohort.protocol.message import Request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kohort.protocol.messages.streams_subscription import StreamsSubscription
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId
@@ -99,6 +100,10 @@ class Scripted:
 
 def subscription(request: JoinGroupRequest) -> Subscription:
     return decode_subscription(request.protocols[0].metadata).subscription
+
+
+def join_number(request: JoinGroupRequest) -> int:
+    return StreamsSubscription.decode(request.protocols[0].metadata[2:], 3).join_number
 
 
 def test_it_joins_with_the_id_that_it_is_given_and_all_that_it_is_made_of() -> None:
@@ -208,6 +213,36 @@ def test_it_joins_again_when_a_warm_up_has_caught_up_and_tells_so_once() -> None
     assert (told.offsets, told.ends) == ({A: 950}, {A: 1_000})
     scripted.sync({A: WARMUP}, acceptable_lag=100)
     scripted.heartbeat()
+
+
+def test_each_rebalance_that_it_wants_makes_another_subscription_and_no_other_join_does() -> None:
+    scripted = Scripted().joined()
+    numbers = []
+
+    def join(generation: int) -> None:
+        request = scripted.sent(JoinGroupRequest)
+        numbers.append(join_number(request))
+        response = JoinGroupResponse(
+            generation_id=generation, protocol_type="stream", leader="other", member_id="m", skip_assignment=False
+        )
+        scripted.answer(response)
+
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    join(2)
+    scripted.sync(probing_ms=INTERVAL + 1)
+    scripted.heartbeat()
+    join(3)
+    scripted.sync(join_again=True)
+    join(4)
+    scripted.sync()
+    scripted.member.rebalance("topics have changed")
+    numbers.append(join_number(scripted.sent(JoinGroupRequest)))
+    scripted.member.on_failure(scripted.now)
+    join(5)
+    scripted.sync()
+    scripted.member.shut_application_down()
+    join(6)
+    assert numbers == [0, 1, 2, 3, 3, 4]
 
 
 def test_probing_rebalances() -> None:

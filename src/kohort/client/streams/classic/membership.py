@@ -77,6 +77,7 @@ class ClassicMembership(StreamsMembership):
         self._rejoin: str | None = None  # why the member wants a rebalance at once
         self._awaited = False  # others wait for tasks that it closes
         self._probing_at: int | None = None
+        self._join_number = 0  # how often it has wanted a rebalance
 
     # Requests ------------------------------------------------------------------------------------------------
 
@@ -110,21 +111,23 @@ class ClassicMembership(StreamsMembership):
     def _wants_rebalance(self) -> bool:
         return not self._leaves and (
             self._rejoin is not None
-            or self._shutdown
+            or (self._shutdown and not self._told_to_shut_down)
             or (self._awaited and self.tasks.reconciled)
             or self.offsets.caught_up(self._warmups())
         )
 
+    def _probes(self, now: int) -> bool:
+        return self._probing_at is not None and now >= self._probing_at and not self._leaves
+
     def call(self, now: int) -> Call:
         """Which request is due now."""
-        probing = self._probing_at is not None and now >= self._probing_at and not self._leaves
         match self._phase_now():
             case _ if self.state is State.DEPARTING:
                 return _LEAVE
             case Phase.COMPLETING_REBALANCE:
                 # A leader that doesn't assign has died, and then the coordinator says so within the session timeout.
                 return Call(SyncGroupRequest, SyncGroupResponse, self._classic.session_timeout_ms, _REBALANCE)
-            case Phase.SETTLED if not (probing or self._wants_rebalance()):
+            case Phase.SETTLED if not (self._probes(now) or self._wants_rebalance()):
                 return _HEARTBEAT
             case _:
                 timeout_ms = self.settings.rebalance_timeout_ms + _JOIN_GRACE_MS
@@ -136,7 +139,7 @@ class ClassicMembership(StreamsMembership):
         group_id, instance_id = self.settings.group_id, self.settings.instance_id
         self._next_at = now + self._classic.heartbeat_interval_ms
         if kind is JoinGroupRequest:
-            self._in_flight = self._join()
+            self._in_flight = self._join(now)
         elif kind is SyncGroupRequest:
             self._in_flight = SyncGroupRequest(
                 group_id=group_id,
@@ -167,8 +170,11 @@ class ClassicMembership(StreamsMembership):
             )
         return self._in_flight
 
-    def _join(self) -> JoinGroupRequest:
+    def _join(self, now: int) -> JoinGroupRequest:
         settings, owned, reason = self.settings, self.tasks.owned, self._rejoin
+        if self._probes(now) or self._wants_rebalance():
+            # Brokers have the group rebalance only if it sends something else. Sent again, it is the same rebalance.
+            self._join_number += 1
         self._step(Step.REJOIN)
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self._written, self._told_to_shut_down = self.version, self._shutdown
@@ -198,7 +204,8 @@ class ClassicMembership(StreamsMembership):
             protocol_type=PROTOCOL_TYPE,
             protocols=[
                 JoinGroupRequest.Protocol(
-                    name=PROTOCOL_NAME, metadata=encode_subscription(subscription, self._written, self._latest)
+                    name=PROTOCOL_NAME,
+                    metadata=encode_subscription(subscription, self._written, self._latest, self._join_number),
                 )
             ],
             reason=reason,
@@ -348,6 +355,7 @@ class ClassicMembership(StreamsMembership):
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
         self.subscriptions, self._assignments, self.leads = None, {}, False
+        self._told_to_shut_down = False
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self.offsets.forget_reported()
 

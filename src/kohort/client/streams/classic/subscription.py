@@ -80,7 +80,7 @@ def encode_subscription(
     Args:
         version: the version to write.
         latest: the newest version that the member knows.
-        join_number: another one each time that the member joins: a broker doesn't rebalance a group because a member
+        join_number: another one each time that the member wants a rebalance: a broker has none because a member
             joins again that isn't the leader, unless its subscription has changed.
     """
     tasks = dict(subscription.tasks)
