@@ -10,7 +10,7 @@ import pytest
 from kohort.client.streams.classic.assignment import Assignment, decode_assignment
 from kohort.client.streams.classic.leader import lead, topics_seen
 from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, LeaderSettings, Memory
-from kohort.client.streams.classic.subscription import Subscription, encode_subscription
+from kohort.client.streams.classic.subscription import Subscription, TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
@@ -265,6 +265,10 @@ def test_the_greatest_topology_epoch_wins() -> None:
     answers = read(result)
     assert result.topology == newer
     assert codes(answers["a"]) == [StatusCode.STALE_TOPOLOGY]
+    assert {name: each.topology for name, each in answers.items()} == {
+        "a": TopologyId.of(FILTER),
+        "b": TopologyId.of(newer),
+    }
     assert owned(answers) == {"a": set(), "b": set()}
     assert answers["a"].join_again
     assert owned(world.member("a").answers()) == {"a": set(), "b": {0, 1, 2, 3}}

@@ -14,7 +14,12 @@ from kohort.client.streams.classic.assignment import Assignment, encode_assignme
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase
 from kohort.client.streams.classic.settings import ClassicSettings
-from kohort.client.streams.classic.subscription import ReadSubscription, Subscription, decode_subscription
+from kohort.client.streams.classic.subscription import (
+    ReadSubscription,
+    Subscription,
+    TopologyId,
+    decode_subscription,
+)
 from kohort.client.streams.classic.versions import ErrorCode as LeaderError
 from kohort.client.streams.events import Assigned, Event, Lost, Revoked, ShutdownRequested, StatusesChanged
 from kohort.client.streams.settings import MemberSettings
@@ -400,6 +405,59 @@ def test_an_assignment_that_cannot_be_read_costs_no_tasks(data: bytes) -> None:
     assert due is not None and due > scripted.now, "after a pause"
     assert scripted.join(generation=2).subscription.tasks == {A: ACTIVE}
     assert scripted.events() == []
+
+
+def test_a_static_member_that_is_back_joins_again_if_its_former_self_was_newer_than_the_leader() -> None:
+    scripted = Scripted(latest=2, instance_id="i")
+    scripted.member.begin(scripted.now)
+    scripted.join()
+    scripted.sync(version=2, supported=2, common=2, error=LeaderError.SUBSCRIPTION_TOO_NEW)
+    assert scripted.member.state is State.JOINING
+    assert scripted.join(generation=2).version == 2
+    scripted.sync({A: ACTIVE}, version=2, supported=2, common=2)
+    assert scripted.events() == [Assigned({A: ACTIVE})]
+
+
+def test_a_static_member_that_is_back_joins_again_once_if_its_former_self_couldnt_be_read() -> None:
+    scripted = Scripted(instance_id="i")
+    scripted.member.begin(scripted.now)
+    scripted.join()
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    assert scripted.member.due_at is not None and scripted.member.due_at > scripted.now, "after a pause"
+    scripted.join(generation=2)
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    assert scripted.member.state is State.STABLE
+    scripted.heartbeat()
+
+
+def test_a_static_member_that_is_back_takes_no_tasks_of_another_topology() -> None:
+    epoch, fingerprint = mine = TopologyId.of(TOPOLOGY)
+    for other in (TopologyId(epoch + 1, fingerprint), TopologyId(epoch, fingerprint + 1)):
+        scripted = Scripted(instance_id="i")
+        scripted.member.begin(scripted.now)
+        scripted.join()
+        scripted.sync({TaskId("gone", 1): ACTIVE}, topology=other)
+        assert scripted.member.state is State.JOINING
+        scripted.join(generation=2)
+        scripted.sync({A: ACTIVE}, topology=mine)
+        assert scripted.events() == [Assigned({A: ACTIVE})]
+        scripted.heartbeat()
+
+
+def test_a_member_whose_tasks_are_unknown_closes_them_before_it_joins_again() -> None:
+    """Others get them in the next generation, and nothing would fence it there."""
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.join(generation=2)
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    assert scripted.events() == [Revoked({A: ACTIVE})]
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.member.closed([A], scripted.now)
+    assert scripted.join(generation=3).subscription.tasks == {}
+    scripted.sync({A: ACTIVE})
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    assert scripted.join(generation=4).subscription.tasks == {A: ACTIVE}
 
 
 def test_the_table_of_phases_leads_from_each_to_each() -> None:

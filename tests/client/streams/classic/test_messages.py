@@ -12,6 +12,7 @@ from kohort.client.streams.classic.assignment import Assignment, decode_assignme
 from kohort.client.streams.classic.subscription import (
     Subscription,
     TooNewError,
+    TopologyId,
     decode_subscription,
     encode_subscription,
     fingerprint,
@@ -60,6 +61,7 @@ ASSIGNMENTS = st.builds(
     tasks=st.dictionaries(TASKS, st.sampled_from(Role), max_size=6),
     acceptable_lag=st.none() | st.integers(0, 2**40),
     probing_ms=st.none() | st.integers(0, 2**31 - 1),
+    topology=st.none() | st.builds(TopologyId, st.integers(0, 2**31 - 1), st.integers(-(2**63), 2**63 - 1)),
 )
 
 

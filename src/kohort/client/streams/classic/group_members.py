@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kohort.client.streams.classic.led_group import JoinedMember
-from kohort.client.streams.classic.subscription import Subscription, TooNewError, decode_subscription, fingerprint
+from kohort.client.streams.classic.subscription import Subscription, TooNewError, TopologyId, decode_subscription
 from kohort.protocol.errors import shown
 from kohort.streams.tasks import Role
 from kohort.streams.topology import Topology
@@ -69,10 +69,12 @@ class GroupTopology:
 
     Attributes:
         stale: members that run another one, and what is to be said of it. They get no tasks.
+        ids: which topology each member runs.
     """
 
     topology: Topology
     stale: Mapping[str, str]
+    ids: Mapping[str, TopologyId]
 
 
 def choose_topology(members: Mapping[str, Subscription], own: Topology) -> GroupTopology:
@@ -88,24 +90,24 @@ def choose_topology(members: Mapping[str, Subscription], own: Topology) -> Group
     epoch = max((each.epoch for each in by_member.values()), default=own.epoch)
     support: dict[int, tuple[int, int]] = {}
     topologies: dict[int, Topology] = {}
-    hashes: dict[str, int] = {}
+    ids = {name: TopologyId.of(topology) for name, topology in by_member.items()}
     for name, topology in by_member.items():
-        hashes[name] = fingerprint(topology)
         if topology.epoch == epoch:
+            found = ids[name].fingerprint
             active = sum(role is Role.ACTIVE for role in members[name].tasks.values())
-            tasks, others = support.get(hashes[name], (0, 0))
-            support[hashes[name]] = tasks + active, others + 1
-            topologies[hashes[name]] = topology
+            tasks, others = support.get(found, (0, 0))
+            support[found] = tasks + active, others + 1
+            topologies[found] = topology
     if not topologies:
-        return GroupTopology(own, {})
+        return GroupTopology(own, {}, ids)
     chosen = max(topologies, key=lambda each: (support[each], each))
     stale = {}
     for name, topology in by_member.items():
         if topology.epoch < epoch:
             stale[name] = f"The member runs topology {topology.epoch}, the group runs {epoch}."
-        elif hashes[name] != chosen:
+        elif ids[name].fingerprint != chosen:
             stale[name] = (
                 f"The member's topology {epoch} isn't the group's topology {epoch}: it has subtopologies "
                 f"{shown(sorted(topology.subtopologies))}. A changed topology needs a greater epoch."
             )
-    return GroupTopology(topologies[chosen], stale)
+    return GroupTopology(topologies[chosen], stale, ids)

@@ -158,6 +158,7 @@ class _Answers:
                 tasks=self._tasks(name),
                 acceptable_lag=settings.acceptable_recovery_lag,
                 probing_ms=settings.probing_rebalance_interval_ms if leads and self._decided.moving else None,
+                topology=self._runs.ids[name],
             )
             answers[name] = encode_assignment(assignment, endpoints)
         return answers

@@ -14,7 +14,7 @@ from kohort.client.streams.classic.errors import CLASSIC_ERRORS
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase, Step
 from kohort.client.streams.classic.protocol import PROTOCOL_NAME, PROTOCOL_TYPE
 from kohort.client.streams.classic.settings import ClassicSettings
-from kohort.client.streams.classic.subscription import Subscription, encode_subscription
+from kohort.client.streams.classic.subscription import Subscription, TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
 from kohort.client.streams.membership import Call, StreamsMembership
 from kohort.client.streams.settings import MemberSettings
@@ -78,6 +78,9 @@ class ClassicMembership(StreamsMembership):
         self._awaited = False  # others wait for tasks that it closes
         self._probing_at: int | None = None
         self._join_number = 0  # how often it has wanted a rebalance
+        self._afresh = True  # no assignment has come since it joined
+        self._unreadable = False  # the leader doesn't know what it has, and gives it away when it joins again
+        self._topology_id = TopologyId.of(settings.topology)
 
     # Requests ------------------------------------------------------------------------------------------------
 
@@ -93,7 +96,7 @@ class ClassicMembership(StreamsMembership):
                 return None
             case Phase.SETTLED if not self._wants_rebalance():
                 probing = self._probing_at
-                due = self._next_at if probing is None or self._leaves else min(self._next_at, probing)
+                due = self._next_at if probing is None or self._holds_back else min(self._next_at, probing)
                 return max(due, self._not_before)
             case _:
                 return self._not_before
@@ -102,14 +105,21 @@ class ClassicMembership(StreamsMembership):
     def _leaves(self) -> bool:
         return self.state is State.LEAVING
 
+    @property
+    def _holds_back(self) -> bool:
+        """It doesn't join again while it closes tasks to leave, or tasks of which the leader can't know.
+
+        The others wait for it, as long as its rebalance timeout lets them.
+        """
+        return self._leaves or (self._unreadable and not self.tasks.reconciled)
+
     def _phase_now(self) -> Phase:
-        """A member that closes its tasks to leave doesn't join again: the others wait for it, but not for long."""
-        if self._leaves and self.phase is Phase.PREPARING_REBALANCE:
+        if self._holds_back and self.phase is Phase.PREPARING_REBALANCE:
             return Phase.SETTLED
         return self.phase
 
     def _wants_rebalance(self) -> bool:
-        return not self._leaves and (
+        return not self._holds_back and (
             self._rejoin is not None
             or (self._shutdown and not self._told_to_shut_down)
             or (self._awaited and self.tasks.reconciled)
@@ -117,7 +127,7 @@ class ClassicMembership(StreamsMembership):
         )
 
     def _probes(self, now: int) -> bool:
-        return self._probing_at is not None and now >= self._probing_at and not self._leaves
+        return self._probing_at is not None and now >= self._probing_at and not self._holds_back
 
     def call(self, now: int) -> Call:
         """Which request is due now."""
@@ -176,6 +186,7 @@ class ClassicMembership(StreamsMembership):
             # Brokers have the group rebalance only if it sends something else. Sent again, it is the same rebalance.
             self._join_number += 1
         self._step(Step.REJOIN)
+        self._unreadable = False
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self._written, self._told_to_shut_down = self.version, self._shutdown
         offsets, ends = self.offsets.report()
@@ -301,26 +312,40 @@ class ClassicMembership(StreamsMembership):
         self._step(Step.PLACED)
 
     def _assigned(self, data: bytes, now: int) -> None:
+        first, self._afresh = self._afresh, False
+        self._assignments = {}
+        self._step(Step.ASSIGNED)
         try:
             assignment = decode_assignment(data, self._latest)
         except ValueError as error:
             log.warning("%s: the leader sent no assignment: %s; joining again", self, error)
-            self._pause(now)
-            self.rebalance("the assignment couldn't be read")
-            self._step(Step.ASSIGNED)
+            self._join_again("the assignment couldn't be read", now)
+            return
+        if assignment.topology is not None and assignment.topology != self._topology_id:
+            log.info("%s: the assignment is for another topology, of epoch %d", self, assignment.topology.epoch)
+            self._join_again("the assignment was for another topology", now)
+            return
+        changes = self._change_version(assignment)
+        unreadable = assignment.error is ErrorCode.SUBSCRIPTION_UNREADABLE
+        if not changes and (assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW or (unreadable and first)):
+            # A static member that is back gets what was meant for its former self.
+            self._join_again("the leader couldn't read another subscription", now)
             return
         self._accepted(now)
-        self._assignments = {}
-        self._step(Step.ASSIGNED)
-        self._change_version(assignment)
         if assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW or self._leaves:
             return
-        if assignment.error is ErrorCode.SUBSCRIPTION_UNREADABLE:
+        if unreadable:
             log.error("%s: the group's leader can't read what this member wrote; it gives it no tasks", self)
+            self._unreadable = True
         self._apply(assignment, now)
 
-    def _change_version(self, assignment: Assignment) -> None:
-        """Joins again at once where another version is wanted (KIP-268)."""
+    def _join_again(self, reason: str, now: int) -> None:
+        """Takes nothing from an assignment that isn't for this member, and joins again, after a pause."""
+        self._pause(now)
+        self.rebalance(reason)
+
+    def _change_version(self, assignment: Assignment) -> bool:
+        """Joins again at once where another version is wanted (KIP-268); returns whether it is."""
         version = version_to_join_with(
             self._written, assignment.version, assignment.supported, assignment.common, self._latest
         )
@@ -328,6 +353,7 @@ class ClassicMembership(StreamsMembership):
             log.info("%s: subscriptions go from version %d to %d", self, self._written, version)
             self.version = version
             self.rebalance(f"version {version} of subscriptions")
+        return version is not None
 
     def _apply(self, assignment: Assignment, now: int) -> None:
         self._shutdown = self._shutdown and not self._told_to_shut_down
@@ -355,7 +381,7 @@ class ClassicMembership(StreamsMembership):
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
         self.subscriptions, self._assignments, self.leads = None, {}, False
-        self._told_to_shut_down = False
+        self._told_to_shut_down, self._unreadable, self._afresh = False, False, True
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self.offsets.forget_reported()
 
