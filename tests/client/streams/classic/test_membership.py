@@ -394,6 +394,18 @@ def test_after_failures_it_pauses_and_asks_again() -> None:
     assert scripted.events() == [Assigned({A: ACTIVE})]
 
 
+def test_assignments_that_the_broker_couldnt_store_cost_no_tasks() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.join(generation=2)
+    scripted.sent(SyncGroupRequest)
+    assert scripted.answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)) is Reaction.RETRY
+    assert scripted.member.due_at is not None and scripted.member.due_at > scripted.now, "after a pause"
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    assert scripted.join(generation=3).subscription.tasks == {A: ACTIVE}
+
+
 @pytest.mark.parametrize("data", [b"", b"\0\1", b"\0\x09\0\0"])
 def test_an_assignment_that_cannot_be_read_costs_no_tasks(data: bytes) -> None:
     scripted = Scripted().joined({A: ACTIVE})

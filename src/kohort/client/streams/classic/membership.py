@@ -258,6 +258,11 @@ class ClassicMembership(StreamsMembership):
             ):
                 self._accepted(now)
                 self._step(Step.REJOIN)
+            case SyncGroupResponse(error_code=E.UNKNOWN_SERVER_ERROR):
+                # The group's record couldn't be written, and it rebalances.
+                log.warning("%s: the broker couldn't store the leader's assignments; trying again", self)
+                self._pause(now)
+                return Reaction.RETRY
             case _:
                 return self._refused(code, leaving, now)
         return Reaction.ACCEPT
