@@ -24,7 +24,7 @@ from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.streams.statuses import StatusCode
+from kohort.streams.statuses import TOPICS_LACK
 from kohort.streams.topology import InternalTopic
 
 log = logging.getLogger(__name__)
@@ -32,13 +32,6 @@ log = logging.getLogger(__name__)
 _CREATE_WITHIN_MS: Final = 10_000
 _LOOK_AGAIN_S: Final = 10.0
 _UNREACHABLE: Final = (KafkaError, NoBrokerError, ConnectionLostError, RequestTimeoutError)
-_TOPICS_LACK: Final = frozenset(
-    {
-        StatusCode.MISSING_SOURCE_TOPICS,
-        StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
-        StatusCode.MISSING_INTERNAL_TOPICS,
-    }
-)
 _ROUNDS: Final = 4
 """How often the tasks are placed at most, while topics turn out to be needed or are created."""
 _LOOK_MS: Final = 5_000
@@ -217,7 +210,7 @@ class StreamsGroupLeader:
                 self._seen = topics_seen(self._topology, await self._look())
             except _UNREACHABLE:
                 return
-            if any(status.code in _TOPICS_LACK for status in self._membership.statuses):
+            if any(status.code in TOPICS_LACK for status in self._membership.statuses):
                 self._rebalance_at = self._later()
         elif topics_seen(self._topology, self._known()) != self._seen:
             self._rebalance("topics have changed")

@@ -261,6 +261,22 @@ def test_probing_rebalances() -> None:
     scripted.heartbeat()
 
 
+@pytest.mark.parametrize("instance_id", [None, "i"])
+def test_a_static_member_that_lacks_topics_joins_again_as_nobody_may_know_who_leads(instance_id: str | None) -> None:
+    lacking = {"statuses": (Status(StatusCode.MISSING_SOURCE_TOPICS, "in"),)}
+    scripted = Scripted(instance_id=instance_id).joined(**lacking)
+    for generation in (2, 3):
+        before = scripted.now
+        for _ in range(3):
+            scripted.heartbeat()
+        if instance_id is None:
+            scripted.heartbeat()
+            continue
+        scripted.join(generation=generation)
+        assert scripted.now == before + 10_000
+        scripted.sync(**lacking)
+
+
 def test_an_older_leader_is_joined_again_in_its_version_at_once_and_the_tasks_stay() -> None:
     scripted = Scripted().joined({A: ACTIVE})
     scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -345,6 +361,29 @@ def test_a_static_member_leaves_for_good_only_if_it_is_to(for_good: bool) -> Non
     assert scripted.member.ended is not for_good
     if for_good:
         assert [each.group_instance_id for each in scripted.sent(LeaveGroupRequest).members] == ["i"]
+
+
+def test_a_static_member_leaves_for_good_though_its_first_join_still_waits() -> None:
+    scripted = Scripted(instance_id="i")
+    scripted.member.begin(scripted.now)
+    scripted.sent(JoinGroupRequest)
+    scripted.member.quit(scripted.now, for_good=True)
+    scripted.member.on_failure(scripted.now)
+    (leaver,) = scripted.sent(LeaveGroupRequest).members
+    assert (leaver.member_id, leaver.group_instance_id) == ("", "i")
+    scripted.answer(LeaveGroupResponse())
+    assert scripted.member.state is State.LEFT
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+def test_a_fenced_member_that_quits_tells_a_group_that_still_has_it(code: ErrorCode) -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.heartbeat(code)
+    scripted.member.quit(scripted.now)
+    if code is ErrorCode.ILLEGAL_GENERATION:
+        assert [each.member_id for each in scripted.sent(LeaveGroupRequest).members] == ["m"]
+        scripted.answer(LeaveGroupResponse())
+    assert scripted.member.state is State.LEFT
 
 
 def test_a_member_that_leaves_while_it_leads_still_answers_the_others() -> None:

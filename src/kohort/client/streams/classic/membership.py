@@ -25,6 +25,7 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kohort.streams.statuses import TOPICS_LACK
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,9 @@ _JOIN_GRACE_MS: Final = 5_000
 """Beyond the rebalance timeout, until the coordinator must have responded to a join."""
 _SEVERAL_MEMBERS: Final = 3
 """First version of LeaveGroup with a list of members."""
+
+_LOOK_AGAIN_MS: Final = 10_000
+"""How long a static member that lacks topics waits before it joins again."""
 
 _HEARTBEAT: Final = Call(HeartbeatRequest, HeartbeatResponse)
 _LEAVE: Final = Call(LeaveGroupRequest, LeaveGroupResponse)
@@ -81,6 +85,15 @@ class ClassicMembership(StreamsMembership):
         self._afresh = True  # no assignment has come since it joined
         self._unreadable = False  # the leader doesn't know what it has, and gives it away when it joins again
         self._topology_id = TopologyId.of(settings.topology)
+
+    # What the user wants --------------------------------------------------------------------------------------
+
+    def quit(self, now: int, *, for_good: bool = False) -> None:
+        """Leave at once; one that was fenced by its generation only is in the group still."""
+        self._for_good |= for_good
+        if self.state is State.FENCED and self.member_id:
+            self._on_input(Input.RESIGN, now)
+        super().quit(now, for_good=for_good)
 
     # Requests ------------------------------------------------------------------------------------------------
 
@@ -363,13 +376,20 @@ class ClassicMembership(StreamsMembership):
     def _apply(self, assignment: Assignment, now: int) -> None:
         self._shutdown = self._shutdown and not self._told_to_shut_down
         self._awaited = assignment.join_again
-        self._probing_at = None if assignment.probing_ms is None else now + assignment.probing_ms
+        self._probing_at = self._look_again_at(assignment, now)
         if assignment.acceptable_lag is not None:
             self.offsets.acceptable_lag = assignment.acceptable_lag
         self._apply_endpoints(assignment.endpoints)
         self._apply_statuses(assignment.statuses)
         if self._apply_tasks(assignment.tasks, now):
             self._after_response(now)
+
+    def _look_again_at(self, assignment: Assignment, now: int) -> int | None:
+        after = [] if assignment.probing_ms is None else [assignment.probing_ms]
+        # Before JoinGroup v9, a static leader that is back isn't told that it leads, so nobody looks at topics.
+        if self.settings.instance_id is not None and any(each.code in TOPICS_LACK for each in assignment.statuses):
+            after.append(_LOOK_AGAIN_MS)
+        return now + min(after) if after else None
 
     def rebalance(self, reason: str) -> None:
         """Ask for a rebalance as soon as can be: for the leader, when topics have changed."""
@@ -392,6 +412,7 @@ class ClassicMembership(StreamsMembership):
 
     def _depart(self, now: int) -> None:
         self.subscriptions = None
-        # Static members keep their place until their session ends.
-        if not self.member_id or (self.settings.instance_id is not None and not self._for_good):
+        # Static members keep their place until their session ends. To leave for good, their instance id is enough.
+        stays = self.settings.instance_id is not None and not self._for_good
+        if stays or not (self.member_id or self.settings.instance_id):
             self._on_input(Input.GONE, now)
