@@ -280,7 +280,10 @@ class StreamsMember(Lifecycle):
         self._loop.wake()
 
     def shutdown_application(self) -> None:
-        """Ask that all members of the group stop; this one gets `ShutdownRequested`, too."""
+        """Ask that all members of the group stop; this one gets `ShutdownRequested`, too.
+
+        After `leave` in a classic group, it is a member until the group knows; `close` doesn't wait for that.
+        """
         self._membership.shut_application_down()
         self._loop.wake()
 

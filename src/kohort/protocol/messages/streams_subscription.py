@@ -21,7 +21,7 @@ class StreamsSubscription(Data, versions="1-3", flexible=1):
 
     - v1: task ids alone
     - v2: StateStores, the number of state stores of each task (KIP-262)
-    - v3: offsets (KIP-441), warm-ups, process, endpoint, tags, rack, topology, shutdown
+    - v3: offsets (KIP-441), warm-ups, process, endpoint, tags, rack, topology
     """
 
     class PreviousTasks(Struct):
@@ -74,4 +74,4 @@ class StreamsSubscription(Data, versions="1-3", flexible=1):
         nullable=True,
         ignorable=True,
     )
-    shutdown_application: bool = boolean("True = make every member of the group shut down.", since=3, ignorable=True)
+    shutdown_application: bool = boolean("True = make every member of the group shut down.")

@@ -105,6 +105,21 @@ def test_static_members_go_back_to_an_older_release_one_by_one(seed: int, latest
         world.comes_to_rest(14_000)  # before any session is over
 
 
+@pytest.mark.parametrize("latest", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_stop_if_a_member_asks_for_it_and_leaves(seed: int, latest: int) -> None:
+    world = SimulatedGroup(seed, max_warmup_replicas=0)
+    for _ in range(4):
+        world.start(latest=latest)
+    world.comes_to_rest()
+    asking = world.applications[seed]
+    asking.member.shut_application_down()
+    asking.member.stop(world.now)
+    world.run(30_000)
+    assert not world.applications
+    assert world.counts["ShutdownRequested"] == 3, "each of the others"
+
+
 def test_a_restart_of_the_coordinator_moves_nothing() -> None:
     world = SimulatedGroup(1)
     for _ in range(3):

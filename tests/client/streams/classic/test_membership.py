@@ -407,6 +407,64 @@ def test_the_member_asks_that_all_stop_and_hears_it() -> None:
     assert scripted.member.state is State.LEAVING
 
 
+SHUTDOWN = (Status(StatusCode.SHUTDOWN_APPLICATION, "m asks"),)
+
+
+def test_who_stops_for_a_shutdown_leaves_when_all_others_have_heard_of_it() -> None:
+    """The group rebalances when a member leaves, and the next generation doesn't know of the shutdown."""
+    scripted = Scripted().joined()
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.join(generation=2)
+    scripted.sync(statuses=SHUTDOWN)
+    assert scripted.member.state is State.DEPARTING
+    before = scripted.now
+    scripted.sent(LeaveGroupRequest)
+    assert scripted.now == before + INTERVAL
+
+
+def test_a_member_asks_that_all_stop_before_it_leaves() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.stop(scripted.now)
+    assert scripted.events() == [Revoked({A: ACTIVE})]
+    scripted.member.closed([A], scripted.now)
+    assert scripted.join(generation=2).subscription.shutdown
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    assert scripted.join(generation=3).subscription.shutdown
+    scripted.sync(statuses=SHUTDOWN)
+    scripted.sent(LeaveGroupRequest)
+
+
+@pytest.mark.parametrize("asks_late", [False, True])
+def test_a_member_that_stops_while_it_joins_asks_first_that_all_stop(asks_late: bool) -> None:
+    scripted = Scripted()
+    scripted.member.begin(scripted.now)
+    if asks_late:
+        scripted.join()
+    scripted.member.shut_application_down()
+    scripted.member.stop(scripted.now)
+    if asks_late:
+        scripted.sync({A: ACTIVE})
+    assert scripted.join(generation=2).subscription.shutdown
+    scripted.sync(statuses=SHUTDOWN)
+    assert Assigned not in map(type, scripted.events())
+    scripted.sent(LeaveGroupRequest)
+
+
+def test_a_member_gives_up_to_ask_that_all_stop_when_nobody_answers() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.stop(scripted.now)
+    scripted.events()
+    scripted.member.closed([A], scripted.now)
+    while scripted.member.state is State.LEAVING:
+        scripted.sent(JoinGroupRequest)
+        scripted.now += 1_000
+        scripted.member.on_failure(scripted.now)
+    scripted.sent(LeaveGroupRequest)
+
+
 def test_statuses() -> None:
     scripted = Scripted().joined()
     status = Status(StatusCode.MISSING_SOURCE_TOPICS, "in")

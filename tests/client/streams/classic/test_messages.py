@@ -78,7 +78,9 @@ def test_version_3_carries_all(subscription: Subscription) -> None:
 @given(SUBSCRIPTIONS, st.dictionaries(TASKS, st.integers(0, 9)), st.sampled_from([1, 2]))
 def test_older_versions_carry_tasks(subscription: Subscription, stores: dict[TaskId, int], version: int) -> None:
     """With the number of stores of each since version 2; whatever the member has on disk looks like a standby."""
-    given = Subscription(tasks=subscription.tasks, offsets=subscription.offsets, state_stores=stores)
+    given = Subscription(
+        tasks=subscription.tasks, offsets=subscription.offsets, state_stores=stores, shutdown=subscription.shutdown
+    )
     read = decode_subscription(encode_subscription(given, version, latest=3))
     has = {*subscription.tasks, *subscription.offsets}
     assert (read.version, read.latest_supported) == (version, 3)
@@ -87,6 +89,7 @@ def test_older_versions_carry_tasks(subscription: Subscription, stores: dict[Tas
             task: Role.ACTIVE if subscription.tasks.get(task) is Role.ACTIVE else Role.STANDBY for task in sorted(has)
         },
         state_stores={task: stores.get(task, 0) for task in has} if version == 2 else {},
+        shutdown=subscription.shutdown,
     )
 
 

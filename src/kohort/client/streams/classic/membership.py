@@ -25,7 +25,7 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from kohort.streams.statuses import TOPICS_LACK
+from kohort.streams.statuses import TOPICS_LACK, StatusCode
 
 log = logging.getLogger(__name__)
 
@@ -83,10 +83,21 @@ class ClassicMembership(StreamsMembership):
         self._probing_at: int | None = None
         self._join_number = 0  # how often it has wanted a rebalance
         self._afresh = True  # no assignment has come since it joined
+        self._stops = False  # the user wants it to leave
+        self._tell_by = 0  # until when it tries to tell the group before it leaves that all are to stop
+        self._leave_from = 0  # others, which are to stop as well, have their assignments by then
         self._unreadable = False  # the leader doesn't know what it has, and gives it away when it joins again
         self._topology_id = TopologyId.of(settings.topology)
 
     # What the user wants --------------------------------------------------------------------------------------
+
+    def stop(self, now: int, *, for_good: bool = False) -> None:
+        """Revoke all tasks, then leave; if it asks that all stop, the group hears that before."""
+        self._for_good |= for_good
+        if not self._stops:
+            self._stops, self._tell_by = True, now + self._leave_within_ms
+        if self.state is not State.JOINING or not self._shutdown:
+            super().stop(now, for_good=for_good)
 
     def quit(self, now: int, *, for_good: bool = False) -> None:
         """Leave at once; one that was fenced by its generation only is in the group still."""
@@ -104,7 +115,7 @@ class ClassicMembership(StreamsMembership):
             return None
         match self._phase_now():
             case _ if self.state is State.DEPARTING:
-                return self._not_before
+                return max(self._not_before, self._leave_from)
             case Phase.LEADING:
                 return None
             case Phase.SETTLED if not self._wants_rebalance():
@@ -120,11 +131,11 @@ class ClassicMembership(StreamsMembership):
 
     @property
     def _holds_back(self) -> bool:
-        """It doesn't join again while it closes tasks to leave, or tasks of which the leader can't know.
+        """It doesn't join again while it closes tasks to leave, unless it asks that all stop; or unknown tasks.
 
         The others wait for it, as long as its rebalance timeout lets them.
         """
-        return self._leaves or (self._unreadable and not self.tasks.reconciled)
+        return (self._leaves and not self._shutdown) or (self._unreadable and not self.tasks.reconciled)
 
     def _phase_now(self) -> Phase:
         if self._holds_back and self.phase is Phase.PREPARING_REBALANCE:
@@ -350,12 +361,23 @@ class ClassicMembership(StreamsMembership):
             self._join_again("the leader couldn't read another subscription", now)
             return
         self._accepted(now)
-        if assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW or self._leaves:
+        if assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW:
+            return
+        shuts_down = any(status.code == StatusCode.SHUTDOWN_APPLICATION for status in assignment.statuses)
+        if shuts_down:
+            # Whoever leaves before all have their assignments makes the group rebalance, and the others miss it.
+            self._leave_from = now + self._classic.heartbeat_interval_ms
+        if shuts_down or (self._told_to_shut_down and (self._leaves or not unreadable)):
+            self._shutdown = False
+        if self._leaves:
+            self._check_reconciled(now)
             return
         if unreadable:
             log.error("%s: the group's leader can't read what this member wrote; it gives it no tasks", self)
             self._unreadable = True
         self._apply(assignment, now)
+        if self._stops:
+            self._on_input(Input.STOP, now)
 
     def _join_again(self, reason: str, now: int) -> None:
         """Takes nothing from an assignment that isn't for this member, and joins again, after a pause."""
@@ -374,7 +396,6 @@ class ClassicMembership(StreamsMembership):
         return version is not None
 
     def _apply(self, assignment: Assignment, now: int) -> None:
-        self._shutdown = self._shutdown and not self._told_to_shut_down
         self._awaited = assignment.join_again
         self._probing_at = self._look_again_at(assignment, now)
         if assignment.acceptable_lag is not None:
@@ -403,6 +424,18 @@ class ClassicMembership(StreamsMembership):
             log.debug("%s: %s → %s (%s)", self, self.phase.name, phase.name, step.value)
             self.phase = phase
 
+    def _check_reconciled(self, now: int) -> None:
+        if not (self._leaves and self._shutdown):
+            super()._check_reconciled(now)
+
+    def _pause(self, now: int) -> None:
+        super()._pause(now)
+        if self._shutdown and (self._stops or self._leaves) and now >= self._tell_by:
+            log.warning("%s: gave up telling the group that all are to stop", self)
+            self._shutdown = False
+            self._on_input(Input.STOP, now)
+            self._check_reconciled(now)
+
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
         self.subscriptions, self._assignments, self.leads = None, {}, False
@@ -416,3 +449,4 @@ class ClassicMembership(StreamsMembership):
         stays = self.settings.instance_id is not None and not self._for_good
         if stays or not (self.member_id or self.settings.instance_id):
             self._on_input(Input.GONE, now)
+        self._leave_by = max(self._leave_by, self._leave_from + self._leave_within_ms)
