@@ -282,7 +282,7 @@ class StreamsMember(Lifecycle):
     def shutdown_application(self) -> None:
         """Ask that all members of the group stop; this one gets `ShutdownRequested`, too.
 
-        After `leave` in a classic group, it is a member until the group knows; `close` doesn't wait for that.
+        In a classic group, a `leave` after it waits until the group knows; `close` doesn't.
         """
         self._membership.shut_application_down()
         self._loop.wake()

@@ -12,9 +12,16 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.classic.assignment import Assignment, decode_assignment
 from kohort.client.streams.classic.errors import CLASSIC_ERRORS
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase, Step
-from kohort.client.streams.classic.protocol import PROTOCOL_NAME, PROTOCOL_TYPE
+from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
+from kohort.client.streams.classic.requests import (
+    heartbeat,
+    join_group,
+    leave_group,
+    subscription_of,
+    sync_group,
+)
 from kohort.client.streams.classic.settings import ClassicSettings
-from kohort.client.streams.classic.subscription import Subscription, TopologyId, encode_subscription
+from kohort.client.streams.classic.subscription import TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
 from kohort.client.streams.membership import Call, StreamsMembership
 from kohort.client.streams.settings import MemberSettings
@@ -31,9 +38,6 @@ log = logging.getLogger(__name__)
 
 _JOIN_GRACE_MS: Final = 5_000
 """Beyond the rebalance timeout, until the coordinator must have responded to a join."""
-_SEVERAL_MEMBERS: Final = 3
-"""First version of LeaveGroup with a list of members."""
-
 _LOOK_AGAIN_MS: Final = 10_000
 """How long a static member that lacks topics waits before it joins again."""
 
@@ -170,42 +174,19 @@ class ClassicMembership(StreamsMembership):
     def request(self, now: int, version: int) -> Request:
         """Returns the request that is due, in this version of its API."""
         kind = self.call(now).request
-        group_id, instance_id = self.settings.group_id, self.settings.instance_id
         self._next_at = now + self._classic.heartbeat_interval_ms
         if kind is JoinGroupRequest:
             self._in_flight = self._join(now)
         elif kind is SyncGroupRequest:
-            self._in_flight = SyncGroupRequest(
-                group_id=group_id,
-                generation_id=self.epoch,
-                member_id=self.member_id,
-                group_instance_id=instance_id,
-                protocol_type=PROTOCOL_TYPE,
-                protocol_name=PROTOCOL_NAME,
-                assignments=[
-                    SyncGroupRequest.Assignment(member_id=member_id, assignment=assignment)
-                    for member_id, assignment in self._assignments.items()
-                ],
-            )
+            self._in_flight = sync_group(self.settings, self.member_id, self.epoch, self._assignments)
         elif kind is HeartbeatRequest:
-            self._in_flight = HeartbeatRequest(
-                group_id=group_id, generation_id=self.epoch, member_id=self.member_id, group_instance_id=instance_id
-            )
-        elif version < _SEVERAL_MEMBERS:
-            self._in_flight = LeaveGroupRequest(group_id=group_id, member_id=self.member_id)
+            self._in_flight = heartbeat(self.settings, self.member_id, self.epoch)
         else:
-            self._in_flight = LeaveGroupRequest(
-                group_id=group_id,
-                members=[
-                    LeaveGroupRequest.Member(
-                        member_id=self.member_id, group_instance_id=instance_id, reason="the application leaves"
-                    )
-                ],
-            )
+            self._in_flight = leave_group(self.settings, self.member_id, version)
         return self._in_flight
 
     def _join(self, now: int) -> JoinGroupRequest:
-        settings, owned, reason = self.settings, self.tasks.owned, self._rejoin
+        reason = self._rejoin
         if self._probes(now) or self._wants_rebalance():
             # Brokers have the group rebalance only if it sends something else. Sent again, it is the same rebalance.
             self._join_number += 1
@@ -214,37 +195,9 @@ class ClassicMembership(StreamsMembership):
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self._written, self._told_to_shut_down = self.version, self._shutdown
         offsets, ends = self.offsets.report()
-        had = owned.keys() | offsets.keys()
-        parts = settings.topology.subtopologies
-        subscription = Subscription(
-            tasks=owned,
-            state_stores={
-                task: len(parts[task.subtopology].changelogs) for task in sorted(had) if task.subtopology in parts
-            },
-            offsets=offsets,
-            ends=ends,
-            process_id=settings.process_id,
-            rack_id=settings.rack_id,
-            client_tags=settings.client_tags,
-            user_endpoint=settings.user_endpoint,
-            topology=settings.topology,
-            shutdown=self._shutdown,
-        )
-        return JoinGroupRequest(
-            group_id=settings.group_id,
-            session_timeout_ms=self._classic.session_timeout_ms,
-            rebalance_timeout_ms=settings.rebalance_timeout_ms,
-            member_id=self.member_id,
-            group_instance_id=settings.instance_id,
-            protocol_type=PROTOCOL_TYPE,
-            protocols=[
-                JoinGroupRequest.Protocol(
-                    name=PROTOCOL_NAME,
-                    metadata=encode_subscription(subscription, self._written, self._latest, self._join_number),
-                )
-            ],
-            reason=reason,
-        )
+        subscription = subscription_of(self.settings, self.tasks.owned, offsets, ends, shutdown=self._shutdown)
+        data = encode_subscription(subscription, self._written, self._latest, self._join_number)
+        return join_group(self.settings, self.member_id, data, self._classic.session_timeout_ms, reason)
 
     def on_failure(self, now: int) -> None:
         """No response came, or none that could be read; the group may have received the request."""
