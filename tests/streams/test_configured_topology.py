@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.coordinator.modern.metadata_hash import metadata_hash as hash_of
-from kohort.coordinator.streams.patterns import matching
 from kohort.streams.configured_topology import (
     ConfiguredSubtopology,
     ConfiguredTopology,
     configure,
     topics_of,
 )
+from kohort.streams.patterns import matching
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
 

@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 
 from kohort.broker.session import Session
 from kohort.broker.topics import ConfigResource
-from kohort.coordinator.regex import full_matches
 from kohort.log.data_directory import uuid_text
 from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.schema import NO_UUID
+from kohort.regex import full_matches
 
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from kohort.broker.topics import Topic, Topics
-from kohort.coordinator.streams.patterns import matching
+from kohort.streams.patterns import matching
 
 _PATTERNS: Final = 1000
 """Patterns in the cache."""

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from kohort.broker.authorizer import Authorizer, Operation, ResourceType
 from kohort.broker.topics import Topics
 from kohort.coordinator.consumer.soft_state import RegexJob
-from kohort.coordinator.regex import full_matches
 from kohort.protocol.errors import shown
+from kohort.regex import full_matches
 
 log = logging.getLogger("kohort.broker.regex_resolver")
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 from kohort.client.administration.request_router import RequestRouter
 from kohort.client.administration.topics import NewTopic, Topics
 from kohort.client.cluster import Cluster
 from kohort.client.errors import (
     ClientError,
+    ClosedError,
     ConnectionLostError,
     NoBrokerError,
     PartialFailureError,
     RequestTimeoutError,
 )
 from kohort.client.streams.classic.leader import lead, topics_seen
-from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, Memory
+from kohort.client.streams.classic.leader_memory import LeaderMemory
+from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
+from kohort.client.types import TopicInfo
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.streams.statuses import TOPICS_LACK
+from kohort.streams.patterns import matching
 from kohort.streams.topology import InternalTopic
 
 log = logging.getLogger(__name__)
@@ -45,23 +48,31 @@ class KnownTopics:
         unknown: names that were asked for, of which nothing is known.
     """
 
-    def __init__(self, counts: Mapping[str, int], known: frozenset[str] | None) -> None:
-        self._counts, self._known = counts, known
+    def __init__(self, topics: Mapping[str, TopicInfo], known: frozenset[str] | None) -> None:
+        self._topics, self._known = dict(topics), known
         self.unknown: set[str] = set()
 
     def partitions(self, topic: str) -> int | None:
         """How many partitions a topic has; None if there is none."""
+        found = self._find(topic)
+        return None if found is None else len(found.partitions)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """A topic's id; None if there is none, the same one for all that brokers give none."""
+        found = self._find(topic)
+        return None if found is None else found.topic_id
+
+    def _find(self, topic: str) -> TopicInfo | None:
         if self._known is not None and topic not in self._known:
             self.unknown.add(topic)
-        return self._counts.get(topic)
+        return self._topics.get(topic)
 
     def matching(self, pattern: str) -> Sequence[str]:
-        """Names of the topics that a pattern matches, sorted."""
+        """Names of the topics that a pattern matches, sorted; none if it can't be used. No internal topics."""
         try:
-            expression = re.compile(pattern)
-        except re.error:
+            return matching(pattern, (name for name, topic in self._topics.items() if not topic.internal))
+        except ValueError:
             return ()
-        return sorted(name for name in self._counts if expression.fullmatch(name))
 
 
 class StreamsGroupLeader:
@@ -85,7 +96,7 @@ class StreamsGroupLeader:
         # The others wait while topics are created, and the session of the member runs.
         self._within_ms = min(_CREATE_WITHIN_MS, settings.session_timeout_ms // 3)
         self._topics = Topics(RequestRouter(cluster, self._within_ms))
-        self._memory = Memory()
+        self._memory = LeaderMemory()
         self._seen: Mapping[str, object] | None = None  # what the group's assignment depends on
         self._topology = membership.settings.topology
         self._rebalance_at: float | None = None  # topics couldn't be created, or the leader knows of none that lack
@@ -128,7 +139,10 @@ class StreamsGroupLeader:
             failed |= await self._create(new, deadline - now())
             tried |= names
             answer = await self._placed(members)
-        self._memory, self._seen, self._topology = answer.memory, answer.seen, answer.topology
+        if not self.due:
+            return  # the member has left meanwhile
+        self._memory.keep(membership.epoch, answer.memory)
+        self._seen, self._topology = answer.seen, answer.topology
         self._rebalance_at = self._later() if answer.missing else None
         membership.placed(answer.assignments, now())
 
@@ -144,7 +158,7 @@ class StreamsGroupLeader:
                 self._membership.settings.topology,
                 topics,
                 self._settings,
-                self._memory,
+                self._memory.recalled(self._membership.told),
             )
             self._needed = set(answer.topology.required_topics)
             if not topics.unknown and (not answer.topology.source_patterns or self._follows_all):
@@ -170,8 +184,7 @@ class StreamsGroupLeader:
         return self._known()
 
     def _known(self) -> KnownTopics:
-        counts = {name: len(topic.partitions) for name, topic in self._cluster.info.topics.items()}
-        return KnownTopics(counts, None if self._follows_all else frozenset(self._needed))
+        return KnownTopics(self._cluster.info.topics, None if self._follows_all else frozenset(self._needed))
 
     async def _create(self, topics: Sequence[InternalTopic], within_ms: int) -> set[str]:
         """Creates topics; returns the names of those that can't be."""
@@ -197,21 +210,26 @@ class StreamsGroupLeader:
     async def watch(self) -> None:
         """Has the group rebalance when topics have changed on which its assignment depends. Runs until cancelled."""
         while True:
-            await self._cluster.wait_for_change(_LOOK_MS)
-            membership = self._membership
-            if not membership.leads:
-                self._seen = self._rebalance_at = None
-            elif membership.phase is Phase.SETTLED:
-                await self._compare()
-
-    async def _compare(self) -> None:
-        if self._seen is None:  # it has come back as a static member, and hasn't placed the tasks that there are
             try:
-                self._seen = topics_seen(self._topology, await self._look())
-            except _UNREACHABLE:
+                await self._cluster.wait_for_change(_LOOK_MS)
+                self._look_at_changes()
+            except ClosedError:
                 return
-            if any(status.code in TOPICS_LACK for status in self._membership.statuses):
-                self._rebalance_at = self._later()
+            except Exception:
+                log.exception("%s: topics can't be watched; trying again", self._membership)
+                await asyncio.sleep(_LOOK_MS / 1000)
+
+    def _look_at_changes(self) -> None:
+        membership = self._membership
+        if not membership.leads:
+            self._seen = self._rebalance_at = None
+        elif membership.phase is Phase.SETTLED:
+            self._compare()
+
+    def _compare(self) -> None:
+        if self._seen is None:
+            # A static member is back, and its assignment is of topics that nobody has seen but the process before.
+            self._rebalance("the leader is back")
         elif topics_seen(self._topology, self._known()) != self._seen:
             self._rebalance("topics have changed")
         elif self._rebalance_at is not None and asyncio.get_running_loop().time() >= self._rebalance_at:

@@ -52,6 +52,9 @@ async def _choose(node: Node, group_id: str) -> Chosen | Failure:
         case ErrorCode.GROUP_ID_NOT_FOUND:
             listed = await node.ask(DescribeGroupsRequest(groups=(group_id,)), DescribeGroupsResponse)
             group = listed.groups[0]
+            # The group may have gone to another coordinator, or is being loaded: then this one doesn't know.
+            if group.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+                return kafka_error(group.error_code, group.error_message)
             if group.group_state not in _NO_MEMBERS and group.protocol_type == PROTOCOL_TYPE:
                 return "classic"
             return "streams"

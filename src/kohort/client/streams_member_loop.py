@@ -84,7 +84,7 @@ class StreamsMemberLoop:
             while not membership.ended:
                 self._wake_up.clear()
                 if leader is not None and leader.due:
-                    await leader.place(now_ms)
+                    await self._place(leader)
                     continue
                 due = membership.due_at
                 if due is not None and due <= now_ms():
@@ -104,6 +104,20 @@ class StreamsMemberLoop:
             await asyncio.gather(*beside, return_exceptions=True)
             self._response_received.set()
             self._changed()
+
+    async def _place(self, leader: StreamsGroupLeader) -> None:
+        """Has the tasks placed, unless the member wants to leave before."""
+        placing = asyncio.create_task(leader.place(now_ms), name="kohort-placement")
+        placing.add_done_callback(lambda _: self.wake())
+        try:
+            while leader.due and not placing.done():
+                self._wake_up.clear()
+                await self._wake_up.wait()
+            if placing.done():
+                await placing
+        finally:
+            placing.cancel()
+            await asyncio.gather(placing, return_exceptions=True)
 
     async def _woken(self, timeout_ms: int | None) -> None:
         with contextlib.suppress(TimeoutError):

@@ -16,8 +16,8 @@ from kohort.broker.config.security_keys import listener_key
 from kohort.broker.config.settings import Settings
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 from kohort.broker.config.validation import group_bound_problems, problem_with
-from kohort.coordinator.regex import full_matches
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.regex import full_matches
 
 _MATCHABLE: Final = frozenset(
     {

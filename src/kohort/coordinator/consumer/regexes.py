@@ -15,9 +15,9 @@ from kohort.coordinator.consumer.draft import Draft
 from kohort.coordinator.consumer.member import ConsumerMetadata
 from kohort.coordinator.consumer.soft_state import RegexJob
 from kohort.coordinator.consumer.subscriptions import ResolvedRegex
-from kohort.coordinator.regex import full_matches
 from kohort.coordinator.step import Client
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
+from kohort.regex import full_matches
 
 MIN_INTERVAL_MS: Final = 10_000
 """The least time between two resolutions in a group."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from kohort.coordinator.streams.patterns import check_pattern
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.streams_group_heartbeat import (
     KeyValue,
@@ -16,6 +15,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
 )
 from kohort.protocol.stored import INTERNAL_TOPICS
+from kohort.streams.patterns import MAX_PATTERNS, check_pattern
 from kohort.streams.topology import TopologyError, check_subtopologies
 from kohort.streams.topology_messages import topology_of
 
@@ -23,7 +23,6 @@ _JOIN: Final = 0
 _LEAVE_FOR_A_WHILE: Final = -2
 
 _LEGAL_TOPIC: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
-_MAX_PATTERNS: Final = 100
 _MAX_TASKS: Final = 100_000
 """Most tasks in one heartbeat: more than a broker has files for. Each costs time and memory before it is known whether
 there is such a task."""
@@ -208,8 +207,8 @@ class _Roles:
     def _check_patterns(self, patterns: Iterable[str], where: str) -> None:
         for pattern in patterns:
             self._patterns += 1
-            if self._patterns > _MAX_PATTERNS:
-                raise _bad(f"The topology has more than {_MAX_PATTERNS} source patterns.")
+            if self._patterns > MAX_PATTERNS:
+                raise _bad(f"The topology has more than {MAX_PATTERNS} source patterns.")
             try:
                 check_pattern(pattern)
             except ValueError as error:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from kohort.coordinator.regex import full_matches
 from kohort.coordinator.transactions.states import TransactionState
 from kohort.coordinator.transactions.transaction import Transaction
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsResponse
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kohort.protocol.topic_partition import TopicPartition
+from kohort.regex import full_matches
 
 _LABELS = {state.label: state for state in TransactionState}
 

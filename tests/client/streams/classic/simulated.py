@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
+from uuid import UUID
 
 from kohort.client.backoff import Backoff
 from kohort.client.streams.classic.leader import lead
-from kohort.client.streams.classic.led_group import JoinedMember, Memory
+from kohort.client.streams.classic.leader_memory import LeaderMemory
+from kohort.client.streams.classic.led_group import JoinedMember
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
@@ -43,6 +45,9 @@ class Topics:
     def partitions(self, topic: str) -> int | None:
         return 4 if topic in TOPOLOGY.required_topics else None
 
+    def topic_id(self, topic: str) -> UUID | None:
+        return UUID(int=1) if topic in TOPOLOGY.required_topics else None
+
     def matching(self, pattern: str) -> Sequence[str]:
         return ()
 
@@ -74,7 +79,7 @@ class Application:
         self.request: Any = None
         self.missed_at: int | None = None
         self.places_at: int | None = None
-        self.memory = Memory()
+        self.memory = LeaderMemory()
         self.member.begin(world.now)
 
     def step(self) -> None:
@@ -142,8 +147,9 @@ class Application:
         members = [
             JoinedMember(name, member.instances.get(name), data) for name, data in (member.subscriptions or {}).items()
         ]
-        answer = lead(members, member.member_id, TOPOLOGY, Topics(), self.settings, self.memory)
-        self.memory = answer.memory
+        memory = self.memory.recalled(member.told)
+        answer = lead(members, member.member_id, TOPOLOGY, Topics(), self.settings, memory)
+        self.memory.keep(member.epoch, answer.memory)
         member.placed(answer.assignments, now)
 
     def take_events(self) -> None:

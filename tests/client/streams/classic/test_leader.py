@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -237,6 +238,31 @@ def test_who_is_newer_than_the_leader_joins_again_and_all_others_keep_what_they_
     assert {answer.version for answer in answers.values()} == {1}
 
 
+def test_who_stays_too_new_stops_nobody() -> None:
+    """Its version is damaged, or it doesn't do as it is told; the others' tasks, and a dead member's, move on."""
+    world = World(FILTER).member("a", tasks(ACTIVE, 0)).member("c", tasks(ACTIVE, 1))
+    world.members["b"] = JoinedMember("b", None, b"\x7f\xff\x00\x03")
+    result = world.lead()
+    assert read(result)["b"].error is ErrorCode.SUBSCRIPTION_TOO_NEW
+    assert owned(read(result)) == {"a": {0}, "b": set(), "c": {1}}
+    result = world.lead(result.memory)  # it may run 2 and 3 until it knows that it is to have none
+    assert read(result)["b"].error is ErrorCode.SUBSCRIPTION_UNREADABLE
+    assert owned(read(result)) == {"a": {0}, "b": set(), "c": {1}}
+    del world.members["c"]
+    result = world.lead(result.memory)
+    assert owned(read(result)) == {"a": {0, 1, 2, 3}, "b": set()}
+    assert owned(read(world.lead(result.memory))) == {"a": {0, 1, 2, 3}, "b": set()}
+    [message] = result.messages
+    assert message == "member b can't be read: it stays newer than its leader: 32767 after 3"
+
+
+def test_who_did_as_it_was_told_may_be_too_new_again() -> None:
+    world = World(FILTER, latest=2).member("a", version=2, latest=2).member("b")
+    memory = world.lead().memory
+    memory = world.member("b", version=2).lead(memory).memory
+    assert world.member("b").answers(memory)["b"].error is ErrorCode.SUBSCRIPTION_TOO_NEW
+
+
 def test_all_write_the_lowest_version_and_hear_which_one_all_know() -> None:
     world = World(FILTER).member("a").member("b", version=2, latest=3).member("c", version=1, latest=2)
     assert {(each.version, each.common, each.supported) for each in world.answers().values()} == {(1, 2, 3)}
@@ -295,6 +321,26 @@ def test_a_changed_program_without_a_new_epoch_doesnt_take_over() -> None:
     assert codes(answers["b"]) == codes(answers["c"]) == [StatusCode.STALE_TOPOLOGY]
 
 
+@pytest.mark.parametrize("pattern", ["[", r"(a+)+\1", "a{1001}", "(" * 990, "((((a{9}){9}){9}){9}){9}", "w" * 1001])
+def test_a_source_pattern_that_cant_be_used_is_a_status_of_its_member(pattern: str) -> None:
+    broken = Topology({"0": Subtopology(source_topics=["words"], source_patterns=[pattern])}, epoch=1)
+    world = World(FILTER).member("a", tasks(ACTIVE, 0, 1)).member("b", topology=broken)
+    result = world.lead()
+    answers = read(result)
+    assert owned(answers) == {"a": {0, 1, 2, 3}, "b": set()}
+    assert result.topology == FILTER
+    [status] = answers["b"].statuses
+    assert status.code is StatusCode.STALE_TOPOLOGY
+    assert "can't be used: " in status.detail
+
+
+def test_a_leader_whose_own_source_pattern_cant_be_used_gives_no_tasks() -> None:
+    world = World(Topology({"0": Subtopology(source_patterns=["["])})).member("a").member("b", version=2)
+    answers = world.answers()
+    assert owned(answers) == {"a": set(), "b": set()}
+    assert all(StatusCode.STALE_TOPOLOGY in codes(answer) for answer in answers.values())
+
+
 def test_missing_internal_topics_are_to_be_created() -> None:
     world = World().member("a", tasks(ACTIVE, 0))
     del world.topics.counts["counts"]
@@ -320,8 +366,18 @@ def test_topics_that_dont_fit_leave_all_without_tasks(partitions: dict[str, int]
     result = world.lead()
     assert codes(read(result)["a"]) == [code]
     assert not read(result)["a"].tasks
-    assert result.seen == {"words": partitions.get("words"), "counts": partitions.get("counts")}
+    assert {name: seen.partitions for name, seen in result.seen.items()} == {
+        name: partitions.get(name) for name in ("words", "counts")
+    }
     world.topics.counts = {"words": 4, "counts": 4}
+    assert topics_seen(result.topology, world.topics) != result.seen
+
+
+def test_a_topic_that_was_created_again_is_another_one() -> None:
+    world = World().member("a")
+    result = world.lead()
+    assert topics_seen(result.topology, world.topics) == result.seen
+    world.topics.ids["words"] = UUID(int=7)
     assert topics_seen(result.topology, world.topics) != result.seen
 
 
@@ -337,6 +393,25 @@ def test_a_static_member_that_is_back_gets_its_tasks() -> None:
     del world.members["b-1"]
     world.member("a-1", tasks(ACTIVE, *before["a-1"]), instance_id="a").member("0-b", instance_id="b")
     assert owned(world.answers(result.memory)) == {"a-1": before["a-1"], "0-b": before["b-1"]}
+
+
+def test_a_rebalance_that_places_nothing_forgets_no_static_member() -> None:
+    world = World(FILTER).member("a", instance_id="a").member("b", instance_id="b")
+    result = world.lead()
+    before = owned(read(result))
+    del world.members["b"], world.topics.counts["words"]
+    memory = world.member("a", instance_id="a").lead(result.memory).memory
+    assert memory.static == result.memory.static
+    world.topics.counts["words"] = 4
+    assert owned(world.member("b", instance_id="b").answers(memory)) == before
+
+
+def test_static_members_are_forgotten_when_others_have_their_tasks() -> None:
+    world = World(FILTER, partitions=2).member("a", instance_id="a").member("b", instance_id="b")
+    result = world.lead()
+    del world.members["b"]
+    world.member("a", read(result)["a"].tasks, instance_id="a")
+    assert world.lead(result.memory).memory.static == {"a": {task(0), task(1)}}
 
 
 def test_standbys_are_in_other_racks() -> None:

@@ -166,7 +166,9 @@ INTERNAL = st.builds(InternalTopic, TOPICS, partitions=st.integers(-1, 5))
 PARTS = st.builds(
     Subtopology,
     source_topics=st.lists(TOPICS, max_size=2),
-    source_patterns=st.lists(st.sampled_from(["w.*", "none.*", "["]), max_size=2),
+    source_patterns=st.lists(
+        st.sampled_from(["w.*", "none.*", "[", "a{99999999999}", "(" * 900 + ")" * 900]), max_size=2
+    ),
     repartition_sources=st.lists(INTERNAL, max_size=2),
     repartition_sinks=st.lists(TOPICS, max_size=2),
     changelogs=st.lists(INTERNAL, max_size=2),

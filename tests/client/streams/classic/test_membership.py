@@ -164,6 +164,39 @@ def test_the_leader_gets_all_subscriptions_and_sends_what_was_placed() -> None:
     assert scripted.member.subscriptions is None
 
 
+def test_a_leader_knows_which_generation_its_group_took() -> None:
+    scripted = Scripted()
+    told = []
+
+    def led(generation: int, error: ErrorCode = ErrorCode.NONE) -> None:
+        scripted.join(generation, leader="m", members=[])
+        scripted.member.placed({"m": b"1"}, scripted.now)
+        if error is ErrorCode.NONE:
+            scripted.sync()
+            scripted.member.rebalance("again")
+        else:
+            scripted.sent(SyncGroupRequest)
+            scripted.answer(SyncGroupResponse(error_code=error))
+        told.append(scripted.member.told)
+
+    scripted.member.begin(scripted.now)
+    led(1, ErrorCode.REBALANCE_IN_PROGRESS)
+    led(2)
+    led(3, ErrorCode.REBALANCE_IN_PROGRESS)
+    led(4)
+    scripted.join(5, leader="other")
+    assert scripted.member.told is None
+    scripted.sync()
+    scripted.member.rebalance("again")
+    led(6)
+    scripted.join(7, leader="m", members=[])
+    scripted.member.placed({"m": b"1"}, scripted.now)
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    assert told == [None, 2, 2, 4, 6]
+    assert scripted.member.told is None
+
+
 def test_a_static_leader_that_comes_back_places_nothing() -> None:
     scripted = Scripted(instance_id="i")
     scripted.member.begin(scripted.now)

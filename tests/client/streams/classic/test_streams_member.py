@@ -10,11 +10,13 @@ import pytest
 from kohort.client import streams_group_leader
 from kohort.client.admin import Admin
 from kohort.client.errors import ConfigError
+from kohort.client.streams_group_leader import StreamsGroupLeader
 from kohort.client.streams_member import (
     ClassicSettings,
     Endpoint,
     InternalTopic,
     Lost,
+    Revoked,
     Role,
     RolesChanged,
     ShutdownRequested,
@@ -120,7 +122,6 @@ def test_sources_that_come_late() -> None:
 
 def test_a_static_leader_that_comes_back_hears_of_sources_that_came_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_group_leader, "_LOOK_MS", 50)
-    monkeypatch.setattr(streams_group_leader, "_LOOK_AGAIN_S", 0.1)
     static = classic() | {"instance_id": "i", "process_id": "p"}
 
     async def test() -> None:
@@ -130,6 +131,34 @@ def test_a_static_leader_that_comes_back_hears_of_sources_that_came_meanwhile(mo
             await admin.topics.create("in", partitions=2)
             async with joined(server.bootstrap_servers, **static) as a:
                 await until(lambda: a.has(Role.ACTIVE) == [0, 1])
+
+    run(test())
+
+
+def test_a_static_leader_that_comes_back_places_the_tasks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can't know whether its topics are still those that its assignment was made for."""
+    monkeypatch.setattr(streams_group_leader, "_LOOK_MS", 20)
+    static = classic() | {"instance_id": "i", "process_id": "p"}
+    seen, looks = streams_group_leader.topics_seen, []
+
+    def counted(*args: Any) -> Any:
+        looks.append(args)
+        return seen(*args)
+
+    monkeypatch.setattr(streams_group_leader, "topics_seen", counted)
+
+    async def test() -> None:
+        async with broker(**QUICK) as server:
+            async with joined(server.bootstrap_servers, **static) as a:
+                await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3])
+                generation = a.member.group_metadata().generation
+            async with joined(server.bootstrap_servers, **static) as a:
+                await until(lambda: a.member.group_metadata().generation == generation + 1)
+                await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3])
+                looks.clear()
+                await until(lambda: len(looks) == 3)
+                assert a.member.group_metadata().generation == generation + 1
+                assert not a.seen(Revoked)
 
     run(test())
 
@@ -215,6 +244,69 @@ def test_a_member_leaves_at_once_while_it_waits_for_others_to_join() -> None:
             assert (await admin.groups.describe("app"))["app"].members == ()
 
     run(test())
+
+
+def test_a_member_leaves_at_once_while_it_places_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking topics up takes long when brokers don't answer."""
+    placing = []
+
+    async def place(leader: StreamsGroupLeader, now: Any) -> None:
+        placing.append(leader)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(StreamsGroupLeader, "place", place)
+
+    async def test() -> None:
+        async with (
+            broker(**QUICK) as server,
+            joined(server.bootstrap_servers, **classic()) as a,
+            Admin(server.bootstrap_servers) as admin,
+        ):
+            await until(lambda: placing)
+            await a.member.close()
+            assert (await admin.groups.describe("app"))["app"].members == ()
+            assert len(placing) == 1
+
+    run(test())
+
+
+def test_a_member_whose_placement_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def place(leader: StreamsGroupLeader, now: Any) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(StreamsGroupLeader, "place", place)
+
+    async def test() -> None:
+        async with broker(**QUICK) as server, joined(server.bootstrap_servers, **classic()) as a:
+            await a.task
+            assert str(a.error) == "broken"
+
+    run(test())
+
+
+def test_an_error_ends_no_watch_over_topics(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(streams_group_leader, "_LOOK_MS", 20)
+    seen, failures = streams_group_leader.topics_seen, [RuntimeError("broken")]
+
+    def failing(*args: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return seen(*args)
+
+    monkeypatch.setattr(streams_group_leader, "topics_seen", failing)
+
+    async def test() -> None:
+        async with (
+            Broker(QUICK) as server,
+            Admin(server.bootstrap_servers) as admin,
+            joined(server.bootstrap_servers, **classic()) as a,
+        ):
+            await until(lambda: not failures)
+            await admin.topics.create("in", partitions=2)
+            await until(lambda: a.has(Role.ACTIVE) == [0, 1])
+
+    run(test())
+    assert "topics can't be watched; trying again" in caplog.text
 
 
 def test_who_describes_the_group_sees_processes_and_tasks() -> None:

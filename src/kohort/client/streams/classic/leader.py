@@ -5,9 +5,9 @@ What a rebalance does:
     members                                what they get
     -------------------------------------  ------------------------------------------------------------------------
     some are too new for the leader        those the version to join again with, while they keep what they have; all
-                                           others what they have
+                                           others what they have; once: who stays too new can't be read
     one can't be read                      it nothing; others no task that it may have, until it has been told so
-    one runs another topology              it nothing, and a status
+    one runs another topology              it nothing, and a status; so it does if its source patterns can't be used
     topics are missing, or don't fit       all nothing, and a status
     all others                             tasks where placement and warm-ups want them, as far as old owners have
                                            closed them
@@ -22,7 +22,14 @@ from typing import Final
 from kohort.client.streams.classic.assignment import Assignment, encode_assignment
 from kohort.client.streams.classic.group_members import GroupMembers, GroupTopology, choose_topology, read_members
 from kohort.client.streams.classic.hand_over import HandedOver, Held, hand_over
-from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, LeaderSettings, Memory, Topics
+from kohort.client.streams.classic.led_group import (
+    GroupAssignment,
+    JoinedMember,
+    LeaderSettings,
+    Memory,
+    Topics,
+    TopicSeen,
+)
 from kohort.client.streams.classic.placing import place_tasks
 from kohort.client.streams.classic.versions import WITH_OFFSETS, ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
@@ -51,10 +58,10 @@ def lead(
         leader_id: the leader's member id.
         own: the leader's topology, which members before version 3 run as well, as they can't say which they run.
         topics: the topics as they are now.
-        memory: of the last rebalance, if this member led it.
+        memory: of the last rebalance, if this member led it (`LeaderMemory.recalled`).
     """
     memory = memory or Memory()
-    group = read_members(members, settings.latest)
+    group = read_members(members, settings.latest, memory.told_too_new)
     runs = choose_topology(group.read, own)
     configured = configure(runs.topology, topics.partitions, topics.matching)
     decided = _decide(group, own, runs, configured, settings, memory)
@@ -71,13 +78,20 @@ def lead(
             *(f"member {name} gets no tasks: {why}" for name, why in sorted(runs.stale.items())),
             *too_large,
         ),
-        memory=Memory(frozenset(group.unreadable), _static(group, decided, memory)),
+        memory=Memory(
+            frozenset(group.unreadable),
+            group.too_new | (memory.told_too_new & group.unreadable.keys()),
+            _static(group, decided, memory),
+        ),
     )
 
 
-def topics_seen(topology: Topology, topics: Topics) -> dict[str, int | None]:
-    """Returns what an assignment depends on: the partitions of topics, of those included that patterns match."""
-    return {name: topics.partitions(name) for name in sorted(topics_of(topology, topics.matching))}
+def topics_seen(topology: Topology, topics: Topics) -> dict[str, TopicSeen]:
+    """Returns what an assignment depends on, of topics that patterns match as well."""
+    return {
+        name: TopicSeen(topics.topic_id(name), topics.partitions(name))
+        for name in sorted(topics_of(topology, topics.matching))
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +100,13 @@ class _Decided:
 
     Attributes:
         handed_over: the tasks of members that could be read.
+        placed: tasks were placed; if not, members have what they had, or nothing.
         moving: tasks that wait for warm-ups.
         look_again: there has to be another rebalance, even if nobody closes anything.
     """
 
     handed_over: HandedOver
+    placed: bool = False
     moving: int = 0
     look_again: bool = False
 
@@ -112,19 +128,22 @@ def _decide(
     unknown_owners = bool(group.unreadable.keys() - memory.refused)
     held = {name: Held(group.process(name), each.topology or own, each.tasks) for name, each in group.read.items()}
     handed_over = hand_over(refined.tasks, held, runs.topology, unknown_owners=unknown_owners)
-    return _Decided(
-        replace(handed_over, tasks={**nobody.tasks, **handed_over.tasks}), len(refined.moving), unknown_owners
-    )
+    all_members = replace(handed_over, tasks={**nobody.tasks, **handed_over.tasks})
+    return _Decided(all_members, placed=True, moving=len(refined.moving), look_again=unknown_owners)
 
 
-def _static(group: GroupMembers, decided: _Decided, memory: Memory) -> dict[str, frozenset[TaskId]]:
-    """Returns the active tasks of static members, those included that are away."""
-    given = {
-        group.static[name]: frozenset(task for task, role in tasks.items() if role is Role.ACTIVE)
+def _static(group: GroupMembers, decided: _Decided, memory: Memory) -> Mapping[str, frozenset[TaskId]]:
+    """Returns the active tasks of static members, and those that members had which nobody has yet."""
+    if not decided.placed:
+        return memory.static
+    active = {
+        name: frozenset(task for task, role in tasks.items() if role is Role.ACTIVE)
         for name, tasks in decided.handed_over.tasks.items()
-        if name in group.static
     }
-    return {**memory.static, **given}
+    taken = frozenset[TaskId]().union(*active.values())
+    left = {instance_id: tasks - taken for instance_id, tasks in memory.static.items()}
+    given = {group.static[name]: tasks for name, tasks in active.items() if tasks and name in group.static}
+    return {instance_id: tasks for instance_id, tasks in {**left, **given}.items() if tasks}
 
 
 def _encoded(

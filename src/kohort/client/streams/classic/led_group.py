@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from kohort.client.streams.classic.versions import LATEST
 from kohort.streams.tasks import TaskId
@@ -19,11 +20,22 @@ class JoinedMember(NamedTuple):
     subscription: bytes
 
 
+class TopicSeen(NamedTuple):
+    """What an assignment depends on of a topic; None while there is none of its name."""
+
+    topic_id: UUID | None
+    partitions: int | None
+
+
 class Topics(Protocol):
     """The topics of the cluster."""
 
     def partitions(self, topic: str) -> int | None:
         """How many partitions a topic has; None if there is no such topic."""
+        ...
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """A topic's id, another one when it was deleted and created again; None if there is no such topic."""
         ...
 
     def matching(self, pattern: str) -> Sequence[str]:
@@ -58,10 +70,13 @@ class Memory:
 
     Attributes:
         refused: members that were told that they have no tasks, since their subscriptions couldn't be read.
-        static: active tasks by instance id. A static member that comes back without any gets its own again.
+        told_too_new: members that were told which version the leader knows, since they wrote a newer one.
+        static: active tasks by instance id, while nobody else has them. A static member that comes back without any
+            gets its own again.
     """
 
     refused: frozenset[str] = frozenset()
+    told_too_new: frozenset[str] = frozenset()
     static: Mapping[str, frozenset[TaskId]] = field(default_factory=dict)
 
 
@@ -75,17 +90,17 @@ class GroupAssignment:
         missing: internal topics to create, with their numbers of partitions. The leader's member creates them, waits
             until they exist, and calls `lead` again with the topics as they are then. If that fails, it sends these
             assignments: members get MISSING_INTERNAL_TOPICS as a status, and the leader's joins again later.
-        seen: what the assignment depends on: partitions by topic, those included that patterns match. When
+        seen: what the assignment depends on, by topic, those included that patterns match. When
             `leader.topics_seen` returns something else later, the leader's member joins again.
         moving: number of tasks that wait for warm-ups.
         messages: sentences for the log: members that can't be read, topologies that differ.
-        memory: to hand to `lead` in the next rebalance, if these assignments were sent.
+        memory: to hand to `lead` in the next rebalance, if the group took these assignments.
     """
 
     assignments: Mapping[str, bytes]
     topology: Topology
     missing: tuple[InternalTopic, ...] = ()
-    seen: Mapping[str, int | None] = field(default_factory=dict)
+    seen: Mapping[str, TopicSeen] = field(default_factory=dict)
     moving: int = 0
     messages: tuple[str, ...] = ()
     memory: Memory = field(default_factory=Memory)

@@ -57,6 +57,7 @@ class ClassicMembership(StreamsMembership):
         subscriptions: the subscriptions of all members, while it has to place tasks; None at all other times.
         instances: the instance ids of those members that are static.
         leads: whether it led in this generation.
+        told: the last generation whose assignments the group took from it; None since another one led, or may have.
         version: in which it writes its subscription.
     """
 
@@ -76,6 +77,7 @@ class ClassicMembership(StreamsMembership):
         self.subscriptions: Mapping[str, bytes] | None = None
         self.instances: Mapping[str, str] = {}
         self.leads = False
+        self.told: int | None = None
         self.version = self._latest = classic.latest
         self._classic = classic
         self._written = classic.latest  # the version of the last subscription
@@ -283,6 +285,7 @@ class ClassicMembership(StreamsMembership):
             }
             self._step(Step.LEADS)
         else:
+            self.told = None
             self._step(Step.JOINED)
 
     def placed(self, assignments: Mapping[str, bytes], now: int) -> None:
@@ -295,6 +298,8 @@ class ClassicMembership(StreamsMembership):
 
     def _assigned(self, data: bytes, now: int) -> None:
         first, self._afresh = self._afresh, False
+        if self._assignments:
+            self.told = self.epoch
         self._assignments = {}
         self._step(Step.ASSIGNED)
         try:
@@ -391,7 +396,7 @@ class ClassicMembership(StreamsMembership):
 
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
-        self.subscriptions, self._assignments, self.leads = None, {}, False
+        self.subscriptions, self._assignments, self.leads, self.told = None, {}, False, None
         self._told_to_shut_down, self._unreadable, self._afresh = False, False, True
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self.offsets.forget_reported()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.streams.patterns import MAX_PATTERN, check_pattern, matching
+from kohort.streams.patterns import MAX_PATTERN, MAX_PATTERNS, check_pattern, matching, why_not
+from kohort.streams.topology import Subtopology, Topology
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,18 @@ def test_plain_patterns_mean_what_they_mean_elsewhere(pattern: str, names: list[
     except (re.error, ValueError):
         return
     assert matching(pattern, names) == sorted(name for name in names if expected.fullmatch(name))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "problem"),
+    [
+        ([], None),
+        (["in-.*", "out"], None),
+        (["in-.*", "("], "source pattern '(' can't be used: invalid regular expression: missing ): ("),
+        (["a"] * MAX_PATTERNS, None),
+        (["a"] * (MAX_PATTERNS + 1), "it has more than 100 source patterns"),
+    ],
+)
+def test_the_patterns_of_a_topology_are_checked(patterns: list[str], problem: str | None) -> None:
+    parts = {"0": Subtopology(source_patterns=patterns[:1]), "1": Subtopology(source_patterns=patterns[1:])}
+    assert why_not(Topology(parts)) == problem

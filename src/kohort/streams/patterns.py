@@ -1,6 +1,6 @@
 """Regular expressions for the names of source topics.
 
-Applications write Java's dialect, and every member that joins can send a pattern. RE2 reads what both dialects have in
+Applications write Java's dialect, and every member that joins can send patterns. RE2 reads what both dialects have in
 common, and no pattern can slow it down. What it would read otherwise than Java is refused, and so is what it doesn't
 know: look-around, back references, possessive quantifiers.
 """
@@ -10,10 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kohort.coordinator.regex import full_matches
+from kohort.protocol.errors import shown
+from kohort.regex import full_matches
+from kohort.streams.topology import Topology
 
 MAX_PATTERN: Final = 1000
 """Most characters of a pattern: RE2 spends memory on them, at most 8 MiB."""
+
+MAX_PATTERNS: Final = 100
+"""Most patterns of a topology."""
+
+
+def why_not(topology: Topology) -> str | None:
+    """Returns why the source patterns of a topology can't be used; None if they can."""
+    if sum(len(part.source_patterns) for part in topology.subtopologies.values()) > MAX_PATTERNS:
+        return f"it has more than {MAX_PATTERNS} source patterns"
+    for pattern in sorted(topology.source_patterns):
+        try:
+            check_pattern(pattern)
+        except ValueError as error:
+            return f"source pattern {shown(pattern)} can't be used: {error}"
+    return None
 
 
 def check_pattern(pattern: str) -> None:

@@ -7,7 +7,7 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.regex import full_matches
+from kohort.regex import full_matches
 
 LITERALS = st.sampled_from(["a", "b", "é", r"\.", "-", ".", "[ab]", "[^a]", "[a-c.]", r"\Aa", r"\d", ""])
 QUANTIFIERS = st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "*?", "+?"])
