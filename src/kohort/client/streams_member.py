@@ -83,10 +83,10 @@ class StreamsMember(Lifecycle):
             members. All members of a group have the same one.
         classic: what in a streams group is the group's configuration.
         disconnect_timeout_ms: how long its connection may be broken before the group fences it, where the broker is
-            `kohort serve`: the tasks of a process that is killed are others' then. By default, and with other brokers,
-            they are when its session ends.
-        held_heartbeats: whether such a broker tells it at once what changes, over a connection of its own; otherwise it
-            hears of that with its next heartbeat.
+            `kohort serve`: the tasks of a process that is killed are others' then. By default, with other brokers, and
+            in a classic group, they are when its session ends.
+        held_heartbeats: whether such a broker tells it at once what changes, over a connection of its own; otherwise,
+            and in a classic group, it hears of that with its next heartbeat.
 
     Raises:
         ConfigError: a value that can't be, or a topology that no group can run.
@@ -280,7 +280,10 @@ class StreamsMember(Lifecycle):
         self._loop.wake()
 
     def shutdown_application(self) -> None:
-        """Ask that all members of the group stop; this one gets `ShutdownRequested`, too."""
+        """Ask that all members of the group stop; this one gets `ShutdownRequested`, too.
+
+        In a classic group, a `leave` after it waits until the group knows; `close` doesn't.
+        """
         self._membership.shut_application_down()
         self._loop.wake()
 

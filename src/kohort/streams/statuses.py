@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class StatusCode(enum.IntEnum):
@@ -23,6 +23,16 @@ class StatusCode(enum.IntEnum):
     """Tasks are still to be placed."""
     MISSING_CLIENT_TAGS = 6
     """The member lacks client tags that the group spreads standbys over."""
+
+
+TOPICS_LACK: Final = frozenset(
+    {
+        StatusCode.MISSING_SOURCE_TOPICS,
+        StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
+        StatusCode.MISSING_INTERNAL_TOPICS,
+    }
+)
+"""What ends when topics are created or changed."""
 
 
 class Status(NamedTuple):

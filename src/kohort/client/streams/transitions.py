@@ -36,6 +36,7 @@ class Input(enum.Enum):
     REFUSED = "an error that retrying won't mend"
     STOP = "the user or the group wants it to close its tasks and leave"
     QUIT = "the user closes it"
+    RESIGN = "the user closes it, and the group that fenced it still has it: one of a classic group"
     GONE = "the group knows that it left, or can't be reached"
 
 
@@ -55,7 +56,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Input, State]]] = {
         I.ASSIGNED: S.RECONCILING,
         I.FENCED: S.FENCED, I.REFUSED: S.FAILED, I.STOP: S.LEAVING, I.QUIT: S.DEPARTING,
     },
-    S.FENCED: {I.RECONCILED: S.JOINING, I.REFUSED: S.FAILED, I.STOP: S.LEFT, I.QUIT: S.LEFT},
+    S.FENCED: {I.RECONCILED: S.JOINING, I.REFUSED: S.FAILED, I.STOP: S.LEFT, I.QUIT: S.LEFT, I.RESIGN: S.DEPARTING},
     S.LEAVING: {I.RECONCILED: S.DEPARTING, I.FENCED: S.LEFT, I.REFUSED: S.FAILED, I.QUIT: S.DEPARTING},
     S.DEPARTING: {I.GONE: S.LEFT, I.FENCED: S.LEFT, I.REFUSED: S.LEFT},
     S.LEFT: {},

@@ -13,7 +13,7 @@ class StreamsAssignment(Data, versions="1-3", flexible=1):
     Two bytes with the version come before it; it is the lowest that a member of the group wrote in.
 
     - v2: same layout; keeps step with the subscription
-    - v3: warm-ups, partitions by endpoint, probing rebalances (KIP-441)
+    - v3: warm-ups, partitions by endpoint, probing rebalances (KIP-441), topology
     """
 
     latest_supported_version: int = int16("Newest version of both messages that the leader knows.")
@@ -44,5 +44,16 @@ class StreamsAssignment(Data, versions="1-3", flexible=1):
         "Time until the member is to join again, to see whether warm-ups are ready, in ms; -1 = it needn't.",
         since=3,
         default=-1,
+        ignorable=True,
+    )
+    topology_epoch: int = int32(
+        "Epoch of the topology that the member ran when it joined; -1 = the leader doesn't say.",
+        since=3,
+        default=-1,
+        ignorable=True,
+    )
+    topology_fingerprint: int = int64(
+        "Hash of that topology: a static member that comes back with another one doesn't take these tasks.",
+        since=3,
         ignorable=True,
     )

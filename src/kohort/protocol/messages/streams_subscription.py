@@ -21,7 +21,7 @@ class StreamsSubscription(Data, versions="1-3", flexible=1):
 
     - v1: task ids alone
     - v2: StateStores, the number of state stores of each task (KIP-262)
-    - v3: offsets (KIP-441), warm-ups, process, endpoint, tags, rack, topology, shutdown
+    - v3: offsets (KIP-441), warm-ups, process, endpoint, tags, rack, topology
     """
 
     class PreviousTasks(Struct):
@@ -37,7 +37,7 @@ class StreamsSubscription(Data, versions="1-3", flexible=1):
 
     latest_supported_version: int = int16("Newest version of this message that the member can write.")
     join_number: int = int32(
-        "Rises with each join: brokers rebalance only if a member that joins again sends something else than before."
+        "Rises with each rebalance that the member wants: brokers have one only if it sends something else than before."
     )
     active_tasks: list[PreviousTasks] = array(
         PreviousTasks, "Active tasks that the member runs, or hasn't closed yet: nobody else may run them."
@@ -74,4 +74,4 @@ class StreamsSubscription(Data, versions="1-3", flexible=1):
         nullable=True,
         ignorable=True,
     )
-    shutdown_application: bool = boolean("True = make every member of the group shut down.", since=3, ignorable=True)
+    shutdown_application: bool = boolean("True = make every member of the group shut down.")

@@ -89,6 +89,37 @@ def test_a_static_member_comes_back_to_its_tasks() -> None:
     assert second.member.epoch >= generation
 
 
+@pytest.mark.parametrize("latest", [1, 2])
+@pytest.mark.parametrize("seed", range(2))
+def test_static_members_go_back_to_an_older_release_one_by_one(seed: int, latest: int) -> None:
+    """Who comes back finds an assignment that it can't read, as the group doesn't rebalance for it."""
+    world = SimulatedGroup(seed, max_warmup_replicas=0)
+    world.start("a")
+    world.run(5_000)
+    world.start("b")
+    world.comes_to_rest()
+    for instance_id in ("ab", "ba")[seed]:
+        (old,) = [one for one in world.applications if one.member.settings.instance_id == instance_id]
+        old.die()
+        world.start(instance_id, latest=latest)
+        world.comes_to_rest(14_000)  # before any session is over
+
+
+@pytest.mark.parametrize("latest", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_stop_if_a_member_asks_for_it_and_leaves(seed: int, latest: int) -> None:
+    world = SimulatedGroup(seed, max_warmup_replicas=0)
+    for _ in range(4):
+        world.start(latest=latest)
+    world.comes_to_rest()
+    asking = world.applications[seed]
+    asking.member.shut_application_down()
+    asking.member.stop(world.now)
+    world.run(30_000)
+    assert not world.applications
+    assert world.counts["ShutdownRequested"] == 3, "each of the others"
+
+
 def test_a_restart_of_the_coordinator_moves_nothing() -> None:
     world = SimulatedGroup(1)
     for _ in range(3):

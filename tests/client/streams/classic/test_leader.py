@@ -8,10 +8,11 @@ from uuid import UUID
 
 import pytest
 
+from kohort.client.streams.classic import leader
 from kohort.client.streams.classic.assignment import Assignment, decode_assignment
 from kohort.client.streams.classic.leader import lead, topics_seen
 from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, LeaderSettings, Memory
-from kohort.client.streams.classic.subscription import Subscription, encode_subscription
+from kohort.client.streams.classic.subscription import Subscription, TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
@@ -69,8 +70,8 @@ class World:
         return self
 
     def lead(self, memory: Memory | None = None) -> GroupAssignment:
-        leader = min(self.members)
-        return lead(list(self.members.values()), leader, self.topology, self.topics, self.settings, memory)
+        first = min(self.members)
+        return lead(list(self.members.values()), first, self.topology, self.topics, self.settings, memory)
 
     def answers(self, memory: Memory | None = None) -> dict[str, Assignment]:
         return read(self.lead(memory))
@@ -291,6 +292,10 @@ def test_the_greatest_topology_epoch_wins() -> None:
     answers = read(result)
     assert result.topology == newer
     assert codes(answers["a"]) == [StatusCode.STALE_TOPOLOGY]
+    assert {name: each.topology for name, each in answers.items()} == {
+        "a": TopologyId.of(FILTER),
+        "b": TopologyId.of(newer),
+    }
     assert owned(answers) == {"a": set(), "b": set()}
     assert answers["a"].join_again
     assert owned(world.member("a").answers()) == {"a": set(), "b": {0, 1, 2, 3}}
@@ -428,6 +433,22 @@ def test_members_hear_who_answers_queries() -> None:
     [number] = owned(answers)["a"]
     expected = {Endpoint("here", 80): EndpointPartitions(frozenset({TopicPartition("words", number)}), frozenset())}
     assert answers["a"].endpoints == answers["b"].endpoints == expected
+
+
+def test_a_group_that_would_outgrow_its_record_does_without_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(num_standby_replicas=1)
+    for name in "ab":
+        world.member(name, user_endpoint=Endpoint(name, 1))
+    result = world.lead()
+    assert all(each.endpoints for each in read(result).values())
+    size = sum(len(each.subscription) + len(result.assignments[name]) for name, each in world.members.items())
+    monkeypatch.setattr(leader, "LARGEST_GROUP", size)
+    assert world.lead() == result
+    monkeypatch.setattr(leader, "LARGEST_GROUP", size - 1)
+    smaller = world.lead()
+    assert not any(each.endpoints for each in read(smaller).values())
+    assert owned(read(smaller)) == owned(read(result))
+    assert f"{size} bytes" in smaller.messages[0]
 
 
 def test_members_of_one_process_never_have_a_task_twice() -> None:

@@ -14,7 +14,12 @@ from kohort.client.streams.classic.assignment import Assignment, encode_assignme
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase
 from kohort.client.streams.classic.settings import ClassicSettings
-from kohort.client.streams.classic.subscription import ReadSubscription, Subscription, decode_subscription
+from kohort.client.streams.classic.subscription import (
+    ReadSubscription,
+    Subscription,
+    TopologyId,
+    decode_subscription,
+)
 from kohort.client.streams.classic.versions import ErrorCode as LeaderError
 from kohort.client.streams.events import Assigned, Event, Lost, Revoked, ShutdownRequested, StatusesChanged
 from kohort.client.streams.settings import MemberSettings
@@ -25,6 +30,7 @@ from kohort.protocol.message import Request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kohort.protocol.messages.streams_subscription import StreamsSubscription
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId
@@ -99,6 +105,10 @@ class Scripted:
 
 def subscription(request: JoinGroupRequest) -> Subscription:
     return decode_subscription(request.protocols[0].metadata).subscription
+
+
+def join_number(request: JoinGroupRequest) -> int:
+    return StreamsSubscription.decode(request.protocols[0].metadata[2:], 3).join_number
 
 
 def test_it_joins_with_the_id_that_it_is_given_and_all_that_it_is_made_of() -> None:
@@ -243,6 +253,36 @@ def test_it_joins_again_when_a_warm_up_has_caught_up_and_tells_so_once() -> None
     scripted.heartbeat()
 
 
+def test_each_rebalance_that_it_wants_makes_another_subscription_and_no_other_join_does() -> None:
+    scripted = Scripted().joined()
+    numbers = []
+
+    def join(generation: int) -> None:
+        request = scripted.sent(JoinGroupRequest)
+        numbers.append(join_number(request))
+        response = JoinGroupResponse(
+            generation_id=generation, protocol_type="stream", leader="other", member_id="m", skip_assignment=False
+        )
+        scripted.answer(response)
+
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    join(2)
+    scripted.sync(probing_ms=INTERVAL + 1)
+    scripted.heartbeat()
+    join(3)
+    scripted.sync(join_again=True)
+    join(4)
+    scripted.sync()
+    scripted.member.rebalance("topics have changed")
+    numbers.append(join_number(scripted.sent(JoinGroupRequest)))
+    scripted.member.on_failure(scripted.now)
+    join(5)
+    scripted.sync()
+    scripted.member.shut_application_down()
+    join(6)
+    assert numbers == [0, 1, 2, 3, 3, 4]
+
+
 def test_probing_rebalances() -> None:
     scripted = Scripted().joined(probing_ms=INTERVAL + 1)
     scripted.heartbeat()
@@ -252,6 +292,22 @@ def test_probing_rebalances() -> None:
     scripted.sync()
     scripted.heartbeat()
     scripted.heartbeat()
+
+
+@pytest.mark.parametrize("instance_id", [None, "i"])
+def test_a_static_member_that_lacks_topics_joins_again_as_nobody_may_know_who_leads(instance_id: str | None) -> None:
+    lacking = {"statuses": (Status(StatusCode.MISSING_SOURCE_TOPICS, "in"),)}
+    scripted = Scripted(instance_id=instance_id).joined(**lacking)
+    for generation in (2, 3):
+        before = scripted.now
+        for _ in range(3):
+            scripted.heartbeat()
+        if instance_id is None:
+            scripted.heartbeat()
+            continue
+        scripted.join(generation=generation)
+        assert scripted.now == before + 10_000
+        scripted.sync(**lacking)
 
 
 def test_an_older_leader_is_joined_again_in_its_version_at_once_and_the_tasks_stay() -> None:
@@ -340,6 +396,29 @@ def test_a_static_member_leaves_for_good_only_if_it_is_to(for_good: bool) -> Non
         assert [each.group_instance_id for each in scripted.sent(LeaveGroupRequest).members] == ["i"]
 
 
+def test_a_static_member_leaves_for_good_though_its_first_join_still_waits() -> None:
+    scripted = Scripted(instance_id="i")
+    scripted.member.begin(scripted.now)
+    scripted.sent(JoinGroupRequest)
+    scripted.member.quit(scripted.now, for_good=True)
+    scripted.member.on_failure(scripted.now)
+    (leaver,) = scripted.sent(LeaveGroupRequest).members
+    assert (leaver.member_id, leaver.group_instance_id) == ("", "i")
+    scripted.answer(LeaveGroupResponse())
+    assert scripted.member.state is State.LEFT
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+def test_a_fenced_member_that_quits_tells_a_group_that_still_has_it(code: ErrorCode) -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.heartbeat(code)
+    scripted.member.quit(scripted.now)
+    if code is ErrorCode.ILLEGAL_GENERATION:
+        assert [each.member_id for each in scripted.sent(LeaveGroupRequest).members] == ["m"]
+        scripted.answer(LeaveGroupResponse())
+    assert scripted.member.state is State.LEFT
+
+
 def test_a_member_that_leaves_while_it_leads_still_answers_the_others() -> None:
     scripted = Scripted().joined({A: ACTIVE})
     scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -359,6 +438,64 @@ def test_the_member_asks_that_all_stop_and_hears_it() -> None:
     scripted.sync(statuses=(Status(StatusCode.SHUTDOWN_APPLICATION, "m asks"),))
     assert scripted.events()[0] == ShutdownRequested("m asks")
     assert scripted.member.state is State.LEAVING
+
+
+SHUTDOWN = (Status(StatusCode.SHUTDOWN_APPLICATION, "m asks"),)
+
+
+def test_who_stops_for_a_shutdown_leaves_when_all_others_have_heard_of_it() -> None:
+    """The group rebalances when a member leaves, and the next generation doesn't know of the shutdown."""
+    scripted = Scripted().joined()
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.join(generation=2)
+    scripted.sync(statuses=SHUTDOWN)
+    assert scripted.member.state is State.DEPARTING
+    before = scripted.now
+    scripted.sent(LeaveGroupRequest)
+    assert scripted.now == before + INTERVAL
+
+
+def test_a_member_asks_that_all_stop_before_it_leaves() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.stop(scripted.now)
+    assert scripted.events() == [Revoked({A: ACTIVE})]
+    scripted.member.closed([A], scripted.now)
+    assert scripted.join(generation=2).subscription.shutdown
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    assert scripted.join(generation=3).subscription.shutdown
+    scripted.sync(statuses=SHUTDOWN)
+    scripted.sent(LeaveGroupRequest)
+
+
+@pytest.mark.parametrize("asks_late", [False, True])
+def test_a_member_that_stops_while_it_joins_asks_first_that_all_stop(asks_late: bool) -> None:
+    scripted = Scripted()
+    scripted.member.begin(scripted.now)
+    if asks_late:
+        scripted.join()
+    scripted.member.shut_application_down()
+    scripted.member.stop(scripted.now)
+    if asks_late:
+        scripted.sync({A: ACTIVE})
+    assert scripted.join(generation=2).subscription.shutdown
+    scripted.sync(statuses=SHUTDOWN)
+    assert Assigned not in map(type, scripted.events())
+    scripted.sent(LeaveGroupRequest)
+
+
+def test_a_member_gives_up_to_ask_that_all_stop_when_nobody_answers() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.stop(scripted.now)
+    scripted.events()
+    scripted.member.closed([A], scripted.now)
+    while scripted.member.state is State.LEAVING:
+        scripted.sent(JoinGroupRequest)
+        scripted.now += 1_000
+        scripted.member.on_failure(scripted.now)
+    scripted.sent(LeaveGroupRequest)
 
 
 def test_statuses() -> None:
@@ -387,6 +524,18 @@ def test_after_failures_it_pauses_and_asks_again() -> None:
     assert scripted.events() == [Assigned({A: ACTIVE})]
 
 
+def test_assignments_that_the_broker_couldnt_store_cost_no_tasks() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.join(generation=2)
+    scripted.sent(SyncGroupRequest)
+    assert scripted.answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)) is Reaction.RETRY
+    assert scripted.member.due_at is not None and scripted.member.due_at > scripted.now, "after a pause"
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    assert scripted.join(generation=3).subscription.tasks == {A: ACTIVE}
+
+
 @pytest.mark.parametrize("data", [b"", b"\0\1", b"\0\x09\0\0"])
 def test_an_assignment_that_cannot_be_read_costs_no_tasks(data: bytes) -> None:
     scripted = Scripted().joined({A: ACTIVE})
@@ -398,6 +547,59 @@ def test_an_assignment_that_cannot_be_read_costs_no_tasks(data: bytes) -> None:
     assert due is not None and due > scripted.now, "after a pause"
     assert scripted.join(generation=2).subscription.tasks == {A: ACTIVE}
     assert scripted.events() == []
+
+
+def test_a_static_member_that_is_back_joins_again_if_its_former_self_was_newer_than_the_leader() -> None:
+    scripted = Scripted(latest=2, instance_id="i")
+    scripted.member.begin(scripted.now)
+    scripted.join()
+    scripted.sync(version=2, supported=2, common=2, error=LeaderError.SUBSCRIPTION_TOO_NEW)
+    assert scripted.member.state is State.JOINING
+    assert scripted.join(generation=2).version == 2
+    scripted.sync({A: ACTIVE}, version=2, supported=2, common=2)
+    assert scripted.events() == [Assigned({A: ACTIVE})]
+
+
+def test_a_static_member_that_is_back_joins_again_once_if_its_former_self_couldnt_be_read() -> None:
+    scripted = Scripted(instance_id="i")
+    scripted.member.begin(scripted.now)
+    scripted.join()
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    assert scripted.member.due_at is not None and scripted.member.due_at > scripted.now, "after a pause"
+    scripted.join(generation=2)
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    assert scripted.member.state is State.STABLE
+    scripted.heartbeat()
+
+
+def test_a_static_member_that_is_back_takes_no_tasks_of_another_topology() -> None:
+    epoch, fingerprint = mine = TopologyId.of(TOPOLOGY)
+    for other in (TopologyId(epoch + 1, fingerprint), TopologyId(epoch, fingerprint + 1)):
+        scripted = Scripted(instance_id="i")
+        scripted.member.begin(scripted.now)
+        scripted.join()
+        scripted.sync({TaskId("gone", 1): ACTIVE}, topology=other)
+        assert scripted.member.state is State.JOINING
+        scripted.join(generation=2)
+        scripted.sync({A: ACTIVE}, topology=mine)
+        assert scripted.events() == [Assigned({A: ACTIVE})]
+        scripted.heartbeat()
+
+
+def test_a_member_whose_tasks_are_unknown_closes_them_before_it_joins_again() -> None:
+    """Others get them in the next generation, and nothing would fence it there."""
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.join(generation=2)
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    assert scripted.events() == [Revoked({A: ACTIVE})]
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.member.closed([A], scripted.now)
+    assert scripted.join(generation=3).subscription.tasks == {}
+    scripted.sync({A: ACTIVE})
+    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    assert scripted.join(generation=4).subscription.tasks == {A: ACTIVE}
 
 
 def test_the_table_of_phases_leads_from_each_to_each() -> None:

@@ -13,7 +13,7 @@ from kohort.client.streams.classic.assignment import Assignment, encode_assignme
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
-from kohort.client.streams.classic.subscription import decode_subscription
+from kohort.client.streams.classic.subscription import TopologyId, decode_subscription
 from kohort.client.streams.classic.versions import ErrorCode as LeaderError
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.settings import MemberSettings
@@ -45,6 +45,7 @@ _READABLE = st.builds(
     common=st.integers(1, 4),
     acceptable_lag=st.none() | st.integers(0, 100),
     probing_ms=st.none() | st.integers(0, 5_000),
+    topology=st.sampled_from([None, *[TopologyId.of(TOPOLOGY)] * 4, TopologyId(7, 7)]),
     statuses=st.sampled_from([()] * 9 + [(Status(StatusCode.SHUTDOWN_APPLICATION, "x"),)]),
 ).map(encode_assignment)
 ASSIGNMENTS = st.one_of(*[_READABLE] * 7, st.binary(max_size=8))

@@ -12,6 +12,7 @@ from kohort.client.streams.classic.assignment import Assignment, decode_assignme
 from kohort.client.streams.classic.subscription import (
     Subscription,
     TooNewError,
+    TopologyId,
     decode_subscription,
     encode_subscription,
     fingerprint,
@@ -60,6 +61,7 @@ ASSIGNMENTS = st.builds(
     tasks=st.dictionaries(TASKS, st.sampled_from(Role), max_size=6),
     acceptable_lag=st.none() | st.integers(0, 2**40),
     probing_ms=st.none() | st.integers(0, 2**31 - 1),
+    topology=st.none() | st.builds(TopologyId, st.integers(0, 2**31 - 1), st.integers(-(2**63), 2**63 - 1)),
 )
 
 
@@ -76,7 +78,9 @@ def test_version_3_carries_all(subscription: Subscription) -> None:
 @given(SUBSCRIPTIONS, st.dictionaries(TASKS, st.integers(0, 9)), st.sampled_from([1, 2]))
 def test_older_versions_carry_tasks(subscription: Subscription, stores: dict[TaskId, int], version: int) -> None:
     """With the number of stores of each since version 2; whatever the member has on disk looks like a standby."""
-    given = Subscription(tasks=subscription.tasks, offsets=subscription.offsets, state_stores=stores)
+    given = Subscription(
+        tasks=subscription.tasks, offsets=subscription.offsets, state_stores=stores, shutdown=subscription.shutdown
+    )
     read = decode_subscription(encode_subscription(given, version, latest=3))
     has = {*subscription.tasks, *subscription.offsets}
     assert (read.version, read.latest_supported) == (version, 3)
@@ -85,6 +89,7 @@ def test_older_versions_carry_tasks(subscription: Subscription, stores: dict[Tas
             task: Role.ACTIVE if subscription.tasks.get(task) is Role.ACTIVE else Role.STANDBY for task in sorted(has)
         },
         state_stores={task: stores.get(task, 0) for task in has} if version == 2 else {},
+        shutdown=subscription.shutdown,
     )
 
 

@@ -28,7 +28,7 @@ def settled(world: World) -> None:
     newest = min(process.latest for process in processes)
     if any(process.instance_id and process.version < newest for process in processes):
         # Static members have come back without a rebalance. The next one shows that all know a newer version.
-        world.rebalance(processes[0])
+        processes[0].rebalance()
         world.run()
     assert min(process.version for process in processes) == newest
 

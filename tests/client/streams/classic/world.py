@@ -60,7 +60,7 @@ class Process:
         self.closing: set[TaskId] = set()
         self.alive = True
         self.memory: Memory | None = None
-        self._joins = 0
+        self._wanted = 0
         self._probe = 0
         self._awaited = False
 
@@ -68,7 +68,6 @@ class Process:
         return self.closing | {task for task, role in self.tasks.items() if role is Role.ACTIVE}
 
     def subscription(self) -> JoinedMember:
-        self._joins += 1
         self._awaited = False
         self._probe += 1
         has = {**self.tasks, **dict.fromkeys(self.closing, Role.ACTIVE)}
@@ -80,20 +79,25 @@ class Process:
             process_id=f"process of {self.name}",
             topology=TOPOLOGY,
         )
-        data = encode_subscription(said, self.version, self.latest, self._joins)
+        data = encode_subscription(said, self.version, self.latest, self._wanted)
         return JoinedMember(self.name, self.instance_id, data)
+
+    def rebalance(self) -> None:
+        """Joins with another subscription than before, so that the group rebalances."""
+        self._wanted += 1
+        self.world.rebalance(self)
 
     def assigned(self, data: bytes) -> None:
         """Takes an assignment, which a member that was replaced under its instance id may have left behind."""
         try:
             answer = decode_assignment(data, self.latest)
         except ValueError:
-            return self.world.rebalance(self)
+            return self.rebalance()
         version = version_to_join_with(self.version, answer.version, answer.supported, answer.common, self.latest)
         if version is not None:
             self.version = version
         if answer.error is ErrorCode.SUBSCRIPTION_TOO_NEW:
-            return self.world.rebalance(self)
+            return self.rebalance()
         before, self.tasks = self.tasks, dict(answer.tasks)
         for task, role in before.items():
             if role is Role.ACTIVE and self.tasks.get(task) is not Role.ACTIVE:
@@ -104,7 +108,7 @@ class Process:
                 self.world.after(1, 20, lambda task=task: self._restored(task))
         self._awaited = answer.join_again
         if version is not None or (self._awaited and not self.closing):
-            self.world.rebalance(self)
+            self.rebalance()
         elif answer.probing_ms is not None:
             self._probe += 1
             self.world.after(answer.probing_ms / 1000, None, lambda number=self._probe: self._look_again(number))
@@ -113,17 +117,17 @@ class Process:
     def _closed(self, task: TaskId) -> None:
         self.closing.discard(task)
         if not self.closing and self._awaited:
-            self.world.rebalance(self)
+            self.rebalance()
 
     def _restored(self, task: TaskId) -> None:
         if task in self.tasks and self.disk.offsets[task] < END:
             self.disk.offsets[task] = END
             if self.tasks[task] is Role.WARMUP:
-                self.world.rebalance(self)
+                self.rebalance()
 
     def _look_again(self, number: int) -> None:
         if number == self._probe:
-            self.world.rebalance(self)
+            self.rebalance()
 
 
 class World:
@@ -143,6 +147,7 @@ class World:
         self._leader = ""
         self._generation = 0
         self._joined: dict[str, JoinedMember] | None = None
+        self._said: dict[str, JoinedMember] = {}
         self._assignments: Mapping[str, bytes] = {}
 
     # Time ----------------------------------------------------------------------------------------------------
@@ -179,6 +184,7 @@ class World:
                 # The coordinator answers a static member that is back without a rebalance.
                 self._leader = process.name if self._leader == replaced.name else self._leader
                 self._assignments = {**self._assignments, process.name: self._assignments[replaced.name]}
+                self._said[process.name] = process.subscription()
                 self._deliver(process)
                 return process
             if self._joined is not None:
@@ -208,8 +214,12 @@ class World:
     # Rebalances ----------------------------------------------------------------------------------------------
 
     def rebalance(self, process: Process) -> None:
-        """Takes a member's join."""
+        """Takes a member's join, which changes nothing if it isn't the leader's, and says what it said before."""
         if process.alive and process.name in self.members:
+            said = process.subscription()
+            if self._joined is None and process.name != self._leader and self._said.get(process.name) == said:
+                self._deliver(process)
+                return
             self._prepare()
             self._join(process)
 
@@ -221,7 +231,7 @@ class World:
 
     def _join(self, process: Process) -> None:
         if self._joined is not None and process.name not in self._joined and process.name in self.members:
-            self._joined[process.name] = process.subscription()
+            self._joined[process.name] = self._said[process.name] = process.subscription()
             self._complete()
 
     def _complete(self) -> None:

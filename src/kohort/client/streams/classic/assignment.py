@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kohort.client.streams.classic.subscription import TopologyId
 from kohort.client.streams.classic.versions import FIRST, LATEST, PREFIX, ErrorCode
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.streams.heartbeat_response import endpoints_of, statuses_of
@@ -31,6 +32,8 @@ class Assignment:
         acceptable_lag: records that a warm-up may lack and still take its task over; the member joins again when one
             of its warm-ups gets there. None if the leader doesn't say.
         probing_ms: time until it is to join again, to see whether others' warm-ups are ready; None if it needn't.
+        topology: the one that the member ran when it was given these tasks: a static member that comes back may run
+            another one. None if the leader doesn't say.
     """
 
     version: int = LATEST
@@ -43,6 +46,7 @@ class Assignment:
     endpoints: Mapping[Endpoint, EndpointPartitions] = field(default_factory=dict)
     acceptable_lag: int | None = None
     probing_ms: int | None = None
+    topology: TopologyId | None = None
 
 
 def encode_assignment(
@@ -56,7 +60,7 @@ def encode_assignment(
     Raises:
         ProtocolError: there are warm-ups in a version that has none.
     """
-    tasks = assignment.tasks
+    tasks, topology = assignment.tasks, assignment.topology
     message = StreamsAssignment(
         latest_supported_version=assignment.supported,
         common_version=assignment.common,
@@ -69,6 +73,8 @@ def encode_assignment(
         partitions_by_user_endpoint=list(endpoints),
         acceptable_recovery_lag=-1 if assignment.acceptable_lag is None else assignment.acceptable_lag,
         next_probing_rebalance_ms=-1 if assignment.probing_ms is None else assignment.probing_ms,
+        topology_epoch=-1 if topology is None else topology.epoch,
+        topology_fingerprint=0 if topology is None else topology.fingerprint,
     )
     return assignment.version.to_bytes(PREFIX, "big") + message.encode(assignment.version)
 
@@ -103,6 +109,9 @@ def decode_assignment(data: bytes, latest: int = LATEST) -> Assignment:
         endpoints=endpoints_of(message.partitions_by_user_endpoint),
         acceptable_lag=_or_none(message.acceptable_recovery_lag),
         probing_ms=_or_none(message.next_probing_rebalance_ms),
+        topology=(
+            None if message.topology_epoch < 0 else TopologyId(message.topology_epoch, message.topology_fingerprint)
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kohort.client.streams.classic.led_group import JoinedMember
-from kohort.client.streams.classic.subscription import Subscription, TooNewError, decode_subscription, fingerprint
+from kohort.client.streams.classic.subscription import Subscription, TooNewError, TopologyId, decode_subscription
 from kohort.protocol.errors import shown
 from kohort.streams.patterns import why_not
 from kohort.streams.tasks import Role
@@ -75,10 +75,12 @@ class GroupTopology:
 
     Attributes:
         stale: members that run another one, or one that can't be run, and what is to be said of it. They get no tasks.
+        ids: which topology each member runs.
     """
 
     topology: Topology
     stale: Mapping[str, str]
+    ids: Mapping[str, TopologyId]
 
 
 def choose_topology(members: Mapping[str, Subscription], own: Topology) -> GroupTopology:
@@ -92,28 +94,29 @@ def choose_topology(members: Mapping[str, Subscription], own: Topology) -> Group
         own: the leader's. Members that don't say which one they run (before version 3) are taken to run this one.
     """
     by_member = {name: subscription.topology or own for name, subscription in members.items()}
-    hashes = {name: fingerprint(topology) for name, topology in by_member.items()}
-    problems = {hashes[name]: why_not(topology) for name, topology in by_member.items()}
-    able = {name: topology for name, topology in by_member.items() if problems[hashes[name]] is None}
+    ids = {name: TopologyId.of(topology) for name, topology in by_member.items()}
+    problems = {ids[name].fingerprint: why_not(topology) for name, topology in by_member.items()}
+    able = {name: topology for name, topology in by_member.items() if problems[ids[name].fingerprint] is None}
     epoch = max((each.epoch for each in able.values()), default=own.epoch)
     support: dict[int, tuple[int, int]] = {}
     topologies: dict[int, Topology] = {}
     for name, topology in able.items():
         if topology.epoch == epoch:
+            found = ids[name].fingerprint
             active = sum(role is Role.ACTIVE for role in members[name].tasks.values())
-            tasks, others = support.get(hashes[name], (0, 0))
-            support[hashes[name]] = tasks + active, others + 1
-            topologies[hashes[name]] = topology
+            tasks, others = support.get(found, (0, 0))
+            support[found] = tasks + active, others + 1
+            topologies[found] = topology
     chosen = max(topologies, key=lambda each: (support[each], each), default=None)
     stale = {}
     for name, topology in by_member.items():
-        if (problem := problems[hashes[name]]) is not None:
+        if (problem := problems[ids[name].fingerprint]) is not None:
             stale[name] = f"The member's topology {topology.epoch} can't be run: {problem}."
         elif topology.epoch < epoch:
             stale[name] = f"The member runs topology {topology.epoch}, the group runs {epoch}."
-        elif hashes[name] != chosen:
+        elif ids[name].fingerprint != chosen:
             stale[name] = (
                 f"The member's topology {epoch} isn't the group's topology {epoch}: it has subtopologies "
                 f"{shown(sorted(topology.subtopologies))}. A changed topology needs a greater epoch."
             )
-    return GroupTopology(own if chosen is None else topologies[chosen], stale)
+    return GroupTopology(own if chosen is None else topologies[chosen], stale, ids)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kohort.client.streams.classic.assignment import Assignment, encode_assignment
 from kohort.client.streams.classic.group_members import GroupMembers, GroupTopology, choose_topology, read_members
@@ -37,6 +38,9 @@ from kohort.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
+
+LARGEST_GROUP: Final = 900_000
+"""Bytes of all subscriptions and assignments: the coordinator writes them as one record, by default of 1 MB at most."""
 
 
 def lead(
@@ -61,8 +65,9 @@ def lead(
     runs = choose_topology(group.read, own)
     configured = configure(runs.topology, topics.partitions, topics.matching)
     decided = _decide(group, own, runs, configured, settings, memory)
+    assignments, too_large = _encoded(_Answers(group, runs, configured, decided, settings), members, leader_id)
     return GroupAssignment(
-        assignments=_Answers(group, runs, configured, decided, settings).encoded(leader_id),
+        assignments=assignments,
         topology=runs.topology,
         missing=configured.missing,
         seen=topics_seen(runs.topology, topics),
@@ -71,6 +76,7 @@ def lead(
             *(f"member {name} can't be read: {why}" for name, why in sorted(group.unreadable.items())),
             *(f"member {name} is newer than its leader" for name in sorted(group.too_new)),
             *(f"member {name} gets no tasks: {why}" for name, why in sorted(runs.stale.items())),
+            *too_large,
         ),
         memory=Memory(
             frozenset(group.unreadable),
@@ -140,6 +146,27 @@ def _static(group: GroupMembers, decided: _Decided, memory: Memory) -> Mapping[s
     return {instance_id: tasks for instance_id, tasks in {**left, **given}.items() if tasks}
 
 
+def _encoded(
+    answers: _Answers, members: Sequence[JoinedMember], leader_id: str
+) -> tuple[dict[str, bytes], Sequence[str]]:
+    """Returns the bytes for SyncGroup, without endpoints if there were too many, and what is to be said of that.
+
+    Each member is told of all endpoints, so they are what grows with the square of the group.
+    """
+    subscriptions = sum(len(each.subscription) for each in members)
+    assignments = answers.encoded(leader_id)
+    size = subscriptions + sum(map(len, assignments.values()))
+    if size <= LARGEST_GROUP:
+        return assignments, ()
+    assignments = answers.encoded(leader_id, with_endpoints=False)
+    left = subscriptions + sum(map(len, assignments.values()))
+    message = (
+        f"subscriptions and assignments have {size} bytes, which the broker may not store at once: no endpoints are "
+        f"given out, which leaves {left} bytes"
+    )
+    return assignments, (message,)
+
+
 class _Answers:
     """The assignments of all members, as messages."""
 
@@ -156,7 +183,7 @@ class _Answers:
         self._warms_up = group.version >= WITH_OFFSETS
         self._shutdown = sorted(name for name, each in group.read.items() if each.shutdown)
 
-    def encoded(self, leader_id: str) -> dict[str, bytes]:
+    def encoded(self, leader_id: str, *, with_endpoints: bool = True) -> dict[str, bytes]:
         """Returns the bytes for SyncGroup, by member id."""
         settings, group = self._settings, self._group
         any_member = Assignment(version=group.version, supported=settings.latest, common=group.common)
@@ -166,7 +193,7 @@ class _Answers:
             detail = Status(StatusCode.ASSIGNMENT_DELAYED, f"The leader can't read the subscription: {why}.")
             error = replace(any_member, error=ErrorCode.SUBSCRIPTION_UNREADABLE, statuses=(detail,))
             answers[name] = encode_assignment(error)
-        endpoints = self._endpoints()
+        endpoints = self._endpoints() if with_endpoints else []
         in_charge = leader_id if leader_id in group.read else min(group.read, default="")
         for name in group.read:
             leads = name == in_charge
@@ -177,6 +204,7 @@ class _Answers:
                 tasks=self._tasks(name),
                 acceptable_lag=settings.acceptable_recovery_lag,
                 probing_ms=settings.probing_rebalance_interval_ms if leads and self._decided.moving else None,
+                topology=self._runs.ids[name],
             )
             answers[name] = encode_assignment(assignment, endpoints)
         return answers

@@ -12,9 +12,16 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.streams.classic.assignment import Assignment, decode_assignment
 from kohort.client.streams.classic.errors import CLASSIC_ERRORS
 from kohort.client.streams.classic.phases import TRANSITIONS, Phase, Step
-from kohort.client.streams.classic.protocol import PROTOCOL_NAME, PROTOCOL_TYPE
+from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
+from kohort.client.streams.classic.requests import (
+    heartbeat,
+    join_group,
+    leave_group,
+    subscription_of,
+    sync_group,
+)
 from kohort.client.streams.classic.settings import ClassicSettings
-from kohort.client.streams.classic.subscription import Subscription, encode_subscription
+from kohort.client.streams.classic.subscription import TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
 from kohort.client.streams.membership import Call, StreamsMembership
 from kohort.client.streams.settings import MemberSettings
@@ -25,13 +32,14 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kohort.streams.statuses import TOPICS_LACK, StatusCode
 
 log = logging.getLogger(__name__)
 
 _JOIN_GRACE_MS: Final = 5_000
 """Beyond the rebalance timeout, until the coordinator must have responded to a join."""
-_SEVERAL_MEMBERS: Final = 3
-"""First version of LeaveGroup with a list of members."""
+_LOOK_AGAIN_MS: Final = 10_000
+"""How long a static member that lacks topics waits before it joins again."""
 
 _HEARTBEAT: Final = Call(HeartbeatRequest, HeartbeatResponse)
 _LEAVE: Final = Call(LeaveGroupRequest, LeaveGroupResponse)
@@ -79,6 +87,30 @@ class ClassicMembership(StreamsMembership):
         self._rejoin: str | None = None  # why the member wants a rebalance at once
         self._awaited = False  # others wait for tasks that it closes
         self._probing_at: int | None = None
+        self._join_number = 0  # how often it has wanted a rebalance
+        self._afresh = True  # no assignment has come since it joined
+        self._stops = False  # the user wants it to leave
+        self._tell_by = 0  # until when it tries to tell the group before it leaves that all are to stop
+        self._leave_from = 0  # others, which are to stop as well, have their assignments by then
+        self._unreadable = False  # the leader doesn't know what it has, and gives it away when it joins again
+        self._topology_id = TopologyId.of(settings.topology)
+
+    # What the user wants --------------------------------------------------------------------------------------
+
+    def stop(self, now: int, *, for_good: bool = False) -> None:
+        """Revoke all tasks, then leave; if it asks that all stop, the group hears that before."""
+        self._for_good |= for_good
+        if not self._stops:
+            self._stops, self._tell_by = True, now + self._leave_within_ms
+        if self.state is not State.JOINING or not self._shutdown:
+            super().stop(now, for_good=for_good)
+
+    def quit(self, now: int, *, for_good: bool = False) -> None:
+        """Leave at once; one that was fenced by its generation only is in the group still."""
+        self._for_good |= for_good
+        if self.state is State.FENCED and self.member_id:
+            self._on_input(Input.RESIGN, now)
+        super().quit(now, for_good=for_good)
 
     # Requests ------------------------------------------------------------------------------------------------
 
@@ -89,12 +121,12 @@ class ClassicMembership(StreamsMembership):
             return None
         match self._phase_now():
             case _ if self.state is State.DEPARTING:
-                return self._not_before
+                return max(self._not_before, self._leave_from)
             case Phase.LEADING:
                 return None
             case Phase.SETTLED if not self._wants_rebalance():
                 probing = self._probing_at
-                due = self._next_at if probing is None or self._leaves else min(self._next_at, probing)
+                due = self._next_at if probing is None or self._holds_back else min(self._next_at, probing)
                 return max(due, self._not_before)
             case _:
                 return self._not_before
@@ -103,30 +135,39 @@ class ClassicMembership(StreamsMembership):
     def _leaves(self) -> bool:
         return self.state is State.LEAVING
 
+    @property
+    def _holds_back(self) -> bool:
+        """It doesn't join again while it closes tasks to leave, unless it asks that all stop; or unknown tasks.
+
+        The others wait for it, as long as its rebalance timeout lets them.
+        """
+        return (self._leaves and not self._shutdown) or (self._unreadable and not self.tasks.reconciled)
+
     def _phase_now(self) -> Phase:
-        """A member that closes its tasks to leave doesn't join again: the others wait for it, but not for long."""
-        if self._leaves and self.phase is Phase.PREPARING_REBALANCE:
+        if self._holds_back and self.phase is Phase.PREPARING_REBALANCE:
             return Phase.SETTLED
         return self.phase
 
     def _wants_rebalance(self) -> bool:
-        return not self._leaves and (
+        return not self._holds_back and (
             self._rejoin is not None
-            or self._shutdown
+            or (self._shutdown and not self._told_to_shut_down)
             or (self._awaited and self.tasks.reconciled)
             or self.offsets.caught_up(self._warmups())
         )
 
+    def _probes(self, now: int) -> bool:
+        return self._probing_at is not None and now >= self._probing_at and not self._holds_back
+
     def call(self, now: int) -> Call:
         """Which request is due now."""
-        probing = self._probing_at is not None and now >= self._probing_at and not self._leaves
         match self._phase_now():
             case _ if self.state is State.DEPARTING:
                 return _LEAVE
             case Phase.COMPLETING_REBALANCE:
                 # A leader that doesn't assign has died, and then the coordinator says so within the session timeout.
                 return Call(SyncGroupRequest, SyncGroupResponse, self._classic.session_timeout_ms, _REBALANCE)
-            case Phase.SETTLED if not (probing or self._wants_rebalance()):
+            case Phase.SETTLED if not (self._probes(now) or self._wants_rebalance()):
                 return _HEARTBEAT
             case _:
                 timeout_ms = self.settings.rebalance_timeout_ms + _JOIN_GRACE_MS
@@ -135,76 +176,30 @@ class ClassicMembership(StreamsMembership):
     def request(self, now: int, version: int) -> Request:
         """Returns the request that is due, in this version of its API."""
         kind = self.call(now).request
-        group_id, instance_id = self.settings.group_id, self.settings.instance_id
         self._next_at = now + self._classic.heartbeat_interval_ms
         if kind is JoinGroupRequest:
-            self._in_flight = self._join()
+            self._in_flight = self._join(now)
         elif kind is SyncGroupRequest:
-            self._in_flight = SyncGroupRequest(
-                group_id=group_id,
-                generation_id=self.epoch,
-                member_id=self.member_id,
-                group_instance_id=instance_id,
-                protocol_type=PROTOCOL_TYPE,
-                protocol_name=PROTOCOL_NAME,
-                assignments=[
-                    SyncGroupRequest.Assignment(member_id=member_id, assignment=assignment)
-                    for member_id, assignment in self._assignments.items()
-                ],
-            )
+            self._in_flight = sync_group(self.settings, self.member_id, self.epoch, self._assignments)
         elif kind is HeartbeatRequest:
-            self._in_flight = HeartbeatRequest(
-                group_id=group_id, generation_id=self.epoch, member_id=self.member_id, group_instance_id=instance_id
-            )
-        elif version < _SEVERAL_MEMBERS:
-            self._in_flight = LeaveGroupRequest(group_id=group_id, member_id=self.member_id)
+            self._in_flight = heartbeat(self.settings, self.member_id, self.epoch)
         else:
-            self._in_flight = LeaveGroupRequest(
-                group_id=group_id,
-                members=[
-                    LeaveGroupRequest.Member(
-                        member_id=self.member_id, group_instance_id=instance_id, reason="the application leaves"
-                    )
-                ],
-            )
+            self._in_flight = leave_group(self.settings, self.member_id, version)
         return self._in_flight
 
-    def _join(self) -> JoinGroupRequest:
-        settings, owned, reason = self.settings, self.tasks.owned, self._rejoin
+    def _join(self, now: int) -> JoinGroupRequest:
+        reason = self._rejoin
+        if self._probes(now) or self._wants_rebalance():
+            # Brokers have the group rebalance only if it sends something else. Sent again, it is the same rebalance.
+            self._join_number += 1
         self._step(Step.REJOIN)
+        self._unreadable = False
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self._written, self._told_to_shut_down = self.version, self._shutdown
         offsets, ends = self.offsets.report()
-        had = owned.keys() | offsets.keys()
-        parts = settings.topology.subtopologies
-        subscription = Subscription(
-            tasks=owned,
-            state_stores={
-                task: len(parts[task.subtopology].changelogs) for task in sorted(had) if task.subtopology in parts
-            },
-            offsets=offsets,
-            ends=ends,
-            process_id=settings.process_id,
-            rack_id=settings.rack_id,
-            client_tags=settings.client_tags,
-            user_endpoint=settings.user_endpoint,
-            topology=settings.topology,
-            shutdown=self._shutdown,
-        )
-        return JoinGroupRequest(
-            group_id=settings.group_id,
-            session_timeout_ms=self._classic.session_timeout_ms,
-            rebalance_timeout_ms=settings.rebalance_timeout_ms,
-            member_id=self.member_id,
-            group_instance_id=settings.instance_id,
-            protocol_type=PROTOCOL_TYPE,
-            protocols=[
-                JoinGroupRequest.Protocol(
-                    name=PROTOCOL_NAME, metadata=encode_subscription(subscription, self._written, self._latest)
-                )
-            ],
-            reason=reason,
-        )
+        subscription = subscription_of(self.settings, self.tasks.owned, offsets, ends, shutdown=self._shutdown)
+        data = encode_subscription(subscription, self._written, self._latest, self._join_number)
+        return join_group(self.settings, self.member_id, data, self._classic.session_timeout_ms, reason)
 
     def on_failure(self, now: int) -> None:
         """No response came, or none that could be read; the group may have received the request."""
@@ -242,6 +237,11 @@ class ClassicMembership(StreamsMembership):
             ):
                 self._accepted(now)
                 self._step(Step.REJOIN)
+            case SyncGroupResponse(error_code=E.UNKNOWN_SERVER_ERROR):
+                # The group's record couldn't be written, and it rebalances.
+                log.warning("%s: the broker couldn't store the leader's assignments; trying again", self)
+                self._pause(now)
+                return Reaction.RETRY
             case _:
                 return self._refused(code, leaving, now)
         return Reaction.ACCEPT
@@ -297,28 +297,53 @@ class ClassicMembership(StreamsMembership):
         self._step(Step.PLACED)
 
     def _assigned(self, data: bytes, now: int) -> None:
+        first, self._afresh = self._afresh, False
         if self._assignments:
             self.told = self.epoch
+        self._assignments = {}
+        self._step(Step.ASSIGNED)
         try:
             assignment = decode_assignment(data, self._latest)
         except ValueError as error:
             log.warning("%s: the leader sent no assignment: %s; joining again", self, error)
-            self._pause(now)
-            self.rebalance("the assignment couldn't be read")
-            self._step(Step.ASSIGNED)
+            self._join_again("the assignment couldn't be read", now)
+            return
+        if assignment.topology is not None and assignment.topology != self._topology_id:
+            log.info("%s: the assignment is for another topology, of epoch %d", self, assignment.topology.epoch)
+            self._join_again("the assignment was for another topology", now)
+            return
+        changes = self._change_version(assignment)
+        unreadable = assignment.error is ErrorCode.SUBSCRIPTION_UNREADABLE
+        if not changes and (assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW or (unreadable and first)):
+            # A static member that is back gets what was meant for its former self.
+            self._join_again("the leader couldn't read another subscription", now)
             return
         self._accepted(now)
-        self._assignments = {}
-        self._step(Step.ASSIGNED)
-        self._change_version(assignment)
-        if assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW or self._leaves:
+        if assignment.error is ErrorCode.SUBSCRIPTION_TOO_NEW:
             return
-        if assignment.error is ErrorCode.SUBSCRIPTION_UNREADABLE:
+        shuts_down = any(status.code == StatusCode.SHUTDOWN_APPLICATION for status in assignment.statuses)
+        if shuts_down:
+            # Whoever leaves before all have their assignments makes the group rebalance, and the others miss it.
+            self._leave_from = now + self._classic.heartbeat_interval_ms
+        if shuts_down or (self._told_to_shut_down and (self._leaves or not unreadable)):
+            self._shutdown = False
+        if self._leaves:
+            self._check_reconciled(now)
+            return
+        if unreadable:
             log.error("%s: the group's leader can't read what this member wrote; it gives it no tasks", self)
+            self._unreadable = True
         self._apply(assignment, now)
+        if self._stops:
+            self._on_input(Input.STOP, now)
 
-    def _change_version(self, assignment: Assignment) -> None:
-        """Joins again at once where another version is wanted (KIP-268)."""
+    def _join_again(self, reason: str, now: int) -> None:
+        """Takes nothing from an assignment that isn't for this member, and joins again, after a pause."""
+        self._pause(now)
+        self.rebalance(reason)
+
+    def _change_version(self, assignment: Assignment) -> bool:
+        """Joins again at once where another version is wanted (KIP-268); returns whether it is."""
         version = version_to_join_with(
             self._written, assignment.version, assignment.supported, assignment.common, self._latest
         )
@@ -326,17 +351,24 @@ class ClassicMembership(StreamsMembership):
             log.info("%s: subscriptions go from version %d to %d", self, self._written, version)
             self.version = version
             self.rebalance(f"version {version} of subscriptions")
+        return version is not None
 
     def _apply(self, assignment: Assignment, now: int) -> None:
-        self._shutdown = self._shutdown and not self._told_to_shut_down
         self._awaited = assignment.join_again
-        self._probing_at = None if assignment.probing_ms is None else now + assignment.probing_ms
+        self._probing_at = self._look_again_at(assignment, now)
         if assignment.acceptable_lag is not None:
             self.offsets.acceptable_lag = assignment.acceptable_lag
         self._apply_endpoints(assignment.endpoints)
         self._apply_statuses(assignment.statuses)
         if self._apply_tasks(assignment.tasks, now):
             self._after_response(now)
+
+    def _look_again_at(self, assignment: Assignment, now: int) -> int | None:
+        after = [] if assignment.probing_ms is None else [assignment.probing_ms]
+        # Before JoinGroup v9, a static leader that is back isn't told that it leads, so nobody looks at topics.
+        if self.settings.instance_id is not None and any(each.code in TOPICS_LACK for each in assignment.statuses):
+            after.append(_LOOK_AGAIN_MS)
+        return now + min(after) if after else None
 
     def rebalance(self, reason: str) -> None:
         """Ask for a rebalance as soon as can be: for the leader, when topics have changed."""
@@ -350,14 +382,29 @@ class ClassicMembership(StreamsMembership):
             log.debug("%s: %s → %s (%s)", self, self.phase.name, phase.name, step.value)
             self.phase = phase
 
+    def _check_reconciled(self, now: int) -> None:
+        if not (self._leaves and self._shutdown):
+            super()._check_reconciled(now)
+
+    def _pause(self, now: int) -> None:
+        super()._pause(now)
+        if self._shutdown and (self._stops or self._leaves) and now >= self._tell_by:
+            log.warning("%s: gave up telling the group that all are to stop", self)
+            self._shutdown = False
+            self._on_input(Input.STOP, now)
+            self._check_reconciled(now)
+
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
         self.subscriptions, self._assignments, self.leads, self.told = None, {}, False, None
+        self._told_to_shut_down, self._unreadable, self._afresh = False, False, True
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self.offsets.forget_reported()
 
     def _depart(self, now: int) -> None:
         self.subscriptions = None
-        # Static members keep their place until their session ends.
-        if not self.member_id or (self.settings.instance_id is not None and not self._for_good):
+        # Static members keep their place until their session ends. To leave for good, their instance id is enough.
+        stays = self.settings.instance_id is not None and not self._for_good
+        if stays or not (self.member_id or self.settings.instance_id):
             self._on_input(Input.GONE, now)
+        self._leave_by = max(self._leave_by, self._leave_from + self._leave_within_ms)

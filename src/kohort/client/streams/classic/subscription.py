@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 from kohort.client.streams.classic.versions import FIRST, LATEST, PREFIX, WITH_OFFSETS
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint as WireEndpoint
@@ -80,7 +81,7 @@ def encode_subscription(
     Args:
         version: the version to write.
         latest: the newest version that the member knows.
-        join_number: another one each time that the member joins: a broker doesn't rebalance a group because a member
+        join_number: another one each time that the member wants a rebalance: a broker has none because a member
             joins again that isn't the leader, unless its subscription has changed.
     """
     tasks = dict(subscription.tasks)
@@ -125,6 +126,22 @@ def decode_subscription(data: bytes, latest: int = LATEST) -> ReadSubscription:
         raise TooNewError(max(version, int.from_bytes(data[PREFIX : 2 * PREFIX], "big", signed=True)))
     message = StreamsSubscription.decode(data[PREFIX:], version)
     return ReadSubscription(version, max(version, message.latest_supported_version), _subscription(message))
+
+
+class TopologyId(NamedTuple):
+    """By what a topology is known to be the same one.
+
+    Attributes:
+        fingerprint: see `fingerprint`.
+    """
+
+    epoch: int
+    fingerprint: int
+
+    @classmethod
+    def of(cls, topology: Topology) -> Self:
+        """Returns the id of a topology."""
+        return cls(topology.epoch, fingerprint(topology))
 
 
 def fingerprint(topology: Topology) -> int:
