@@ -193,7 +193,7 @@ def test_a_group_has_one_protocol_and_takes_the_other_when_it_is_empty(server: S
 def test_an_instance_is_killed_and_each_record_counts_once(server: Server, tmp_path: Path, step: str) -> None:
     async def test() -> None:
         async with Instances(server.bootstrap, f"app-{uuid.uuid4().hex[:8]}", tmp_path) as instances:
-            instances.options |= {"group_protocol": "classic", "session_timeout_ms": 1_500}
+            instances.options |= {"group_protocol": "classic", "session_timeout_ms": 6_000}
             async with instances.feeding():
                 instances.start("first", step=step, nth=3, action=signal.SIGKILL)
                 await instances.died("first")
