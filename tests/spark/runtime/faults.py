@@ -46,7 +46,9 @@ class Instances:
         self.home.mkdir(parents=True, exist_ok=True)
         async with Admin(self.servers) as admin:
             for name, partitions in (("in", PARTITIONS), ("copies", 1), ("counts", 1)):
-                await admin.topics.create(f"{self.app}-{name}", partitions=partitions)
+                # The records are of 1970: Apache Kafka deletes such records half a minute after it has started.
+                configs = {"retention.ms": "-1"}
+                await admin.topics.create(f"{self.app}-{name}", partitions=partitions, configs=configs)
         return self
 
     async def __aexit__(self, *_: object) -> None:
