@@ -11,7 +11,6 @@ from random import Random
 import pytest
 
 from kohort.client.backoff import Backoff
-from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State
@@ -19,29 +18,17 @@ from kohort.coordinator.step import Client
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.heartbeat_wishes import wishes_of
-from kohort.streams.tasks import Role, TaskId
-from kohort.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.streams.tasks import Role
+from tests.client.streams.simulated_tasks import ALL, STEP_MS, TOPOLOGY, SimulatedTasks
 from tests.coordinator.streams.driver import GROUP, Driver
 
-TOPOLOGY = Topology(
-    {
-        "0": Subtopology(source_topics=["in"], repartition_sinks=["app-words-repartition"]),
-        "1": Subtopology(
-            repartition_sources=[InternalTopic(name="app-words-repartition", partitions=4)],
-            changelogs=[InternalTopic(name="app-counts-changelog")],
-        ),
-    }
-)
-ALL = {TaskId(name, partition) for name in "01" for partition in range(4)}
-STEP_MS = 50
 ANSWER_WITHIN_MS = 2_000
 VERSION = 1
 CLIENT = Client("client", "10.0.0.1", VERSION)
 DISCONNECT_TIMEOUT_MS = 3_000
-END = 50_000
 
 
-class Application:
+class Application(SimulatedTasks):
     """A member, and an application that takes its time. `has` is what it really does."""
 
     def __init__(self, world: SteppedSimulation, name: str, process: str, instance_id: str | None) -> None:
@@ -56,10 +43,8 @@ class Application:
             held_heartbeats=world.asks,
         )
         self.member = StreamsMembershipManager(settings, Backoff(100, 1_000, world.random), leave_within_ms=5_000)
-        self.has: dict[TaskId, Role] = {}
-        self.closing: dict[TaskId, tuple[int, Role | None]] = {}
+        super().__init__(world, self.member)
         self.missed_at: int | None = None
-        self.copied: dict[TaskId, int] = {}
         self.connection, self.news_connection = object(), object()
         self.news: list[HeartbeatResult] = []
         self.waits_for_news = False
@@ -69,20 +54,7 @@ class Application:
         random, now = self.world.random, self.world.now
         if random.random() < self.world.looks:
             self.take_events()
-        for task, (ready, after) in list(self.closing.items()):
-            if ready <= now:
-                del self.closing[task]
-                if after is None:
-                    del self.has[task]
-                else:
-                    self.has[task] = after
-                self.member.closed([task], now)
-        self.copied = {
-            task: min(END, self.copied.get(task, 0) + 2_000)
-            for task, role in self.has.items()
-            if role is not Role.ACTIVE and task.subtopology == "1"
-        }
-        self.member.offsets.update(self.copied, dict.fromkeys(self.copied, END))
+        self.work()
         if self.missed_at is not None:
             if self.missed_at <= now:
                 self.missed_at = None
@@ -129,31 +101,6 @@ class Application:
         self.world.driver.create_missing()
         if self.missed_at is None:
             self.member.on_response(response, now)
-
-    def take_events(self) -> None:
-        now = self.world.now
-        while (event := self.member.next_event(now)) is not None:
-            patience = now + self.world.close_ms + self.world.random.randrange(1_500)
-            self.world.counts[type(event).__name__] += 1
-            match event:
-                case Assigned(tasks):
-                    self.has.update(tasks)
-                case Revoked(tasks):
-                    self.closing.update(dict.fromkeys(tasks, (patience, None)))
-                case RolesChanged(tasks):
-                    for task, (before, after) in tasks.items():
-                        if before is Role.ACTIVE:
-                            self.closing[task] = patience, after
-                        else:
-                            self.has[task] = after
-                case Lost(tasks):
-                    assert tasks == self.has
-                    self.closing = dict.fromkeys(self.has, (patience, None))
-
-    @property
-    def at_peace(self) -> bool:
-        member = self.member
-        return member.state is State.STABLE and not self.closing and self.has == member.tasks.target
 
 
 class SteppedSimulation:

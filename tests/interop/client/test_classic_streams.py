@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +26,7 @@ from kohort.client.streams_member import (
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 from tests.client.streams.test_streams_member import Application
-from tests.spark.runtime.faults import Instances
+from tests.spark.runtime.faults import Instances, kill_at
 from tests.tools import MAVEN
 from tests.waiting import run, until
 
@@ -191,15 +190,6 @@ def test_a_group_has_one_protocol_and_takes_the_other_when_it_is_empty(server: S
 
 @pytest.mark.parametrize("step", ["offsets", "committed"])
 def test_an_instance_is_killed_and_each_record_counts_once(server: Server, tmp_path: Path, step: str) -> None:
-    async def test() -> None:
-        async with Instances(server.bootstrap, f"app-{uuid.uuid4().hex[:8]}", tmp_path) as instances:
-            instances.options |= {"group_protocol": "classic", "session_timeout_ms": 6_000}
-            async with instances.feeding():
-                instances.start("first", step=step, nth=3, action=signal.SIGKILL)
-                await instances.died("first")
-                instances.start("second")
-            await instances.counted()
-            await instances.ended("second")
-            instances.check()
-
-    asyncio.run(test())
+    instances = Instances(server.bootstrap, f"app-{uuid.uuid4().hex[:8]}", tmp_path)
+    instances.options |= {"group_protocol": "classic", "session_timeout_ms": 6_000}
+    asyncio.run(kill_at(instances, step, 3))

@@ -179,3 +179,32 @@ def _read(servers: str, topic: str) -> list[tuple[str, str]]:
             found.append((message.key().decode(), message.value().decode()))
     finally:
         consumer.close()
+
+
+async def kill_at(instances: Instances, step: str, nth: int, *, state: str | None = None) -> None:
+    """One dies when it reaches a step for the `nth` time, and another takes over, with the disk of `state`."""
+    async with instances:
+        async with instances.feeding():
+            instances.start("first", step=step, nth=nth, action=signal.SIGKILL)
+            await instances.died("first")
+            instances.start("second", state=state)
+        await instances.counted()
+        await instances.ended("second")
+        instances.check()
+
+
+async def pause_at(instances: Instances, step: str, nth: int) -> None:
+    """One is paused beyond its session; another one takes its tasks and goes on; then it wakes up."""
+    async with instances:
+        async with instances.feeding():
+            instances.start("first", step=step, nth=nth, action=signal.SIGSTOP)
+            await instances.paused("first")
+            instances.start("second")
+        await instances.counted()
+        async with instances.feeding():
+            instances.signal("first", signal.SIGCONT)
+            await asyncio.sleep(1)
+        await instances.counted()
+        await instances.ended("second")
+        await instances.ended("first")
+        instances.check()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import uuid
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from kohort.client.admin import Admin
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
-from tests.spark.runtime.faults import Instances
+from tests.spark.runtime.faults import Instances, kill_at, pause_at
 from tests.spark.runtime.test_faults import ALL, STEPS
 
 KILLED = STEPS if ALL else ("restored", "offsets")
@@ -27,39 +26,13 @@ def classic(servers: str, home: Path) -> Instances:
 
 @pytest.mark.parametrize("step", KILLED)
 def test_killed(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
-    async def scenario() -> None:
-        async with classic(kohort_broker.bootstrap_servers, tmp_path) as instances:
-            async with instances.feeding():
-                instances.start("first", step=step, nth=2, action=signal.SIGKILL)
-                await instances.died("first")
-                instances.start("second", state="first" if STEPS.index(step) % 2 else None)
-            await instances.counted()
-            await instances.ended("second")
-            instances.check()
-
-    asyncio.run(scenario())
+    instances = classic(kohort_broker.bootstrap_servers, tmp_path)
+    asyncio.run(kill_at(instances, step, 2, state="first" if STEPS.index(step) % 2 else None))
 
 
 @pytest.mark.parametrize("step", PAUSED)
 def test_paused(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
-    """It is paused beyond its session; another one takes its tasks and goes on; then it wakes up."""
-
-    async def scenario() -> None:
-        async with classic(kohort_broker.bootstrap_servers, tmp_path) as instances:
-            async with instances.feeding():
-                instances.start("first", step=step, nth=2, action=signal.SIGSTOP)
-                await instances.paused("first")
-                instances.start("second")
-            await instances.counted()
-            async with instances.feeding():
-                instances.signal("first", signal.SIGCONT)
-                await asyncio.sleep(1)
-            await instances.counted()
-            await instances.ended("second")
-            await instances.ended("first")
-            instances.check()
-
-    asyncio.run(scenario())
+    asyncio.run(pause_at(classic(kohort_broker.bootstrap_servers, tmp_path), step, 2))
 
 
 def test_two_share_the_work_while_the_broker_goes_and_comes_back(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import uuid
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
-from tests.spark.runtime.faults import Instances
+from tests.spark.runtime.faults import Instances, kill_at, pause_at
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -38,40 +37,14 @@ def _times(step: str) -> int:
 @pytest.mark.parametrize("step", KILLED)
 def test_killed(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
     """It dies, and another one takes over; with its state for every other step."""
-
-    async def scenario() -> None:
-        async with Instances(kohort_broker.bootstrap_servers, f"app-{uuid.uuid4().hex[:8]}", tmp_path) as instances:
-            async with instances.feeding():
-                instances.start("first", step=step, nth=_times(step), action=signal.SIGKILL)
-                await instances.died("first")
-                instances.start("second", state="first" if STEPS.index(step) % 2 else None)
-            await instances.counted()
-            await instances.ended("second")
-            instances.check()
-
-    asyncio.run(scenario())
+    instances = Instances(kohort_broker.bootstrap_servers, f"app-{uuid.uuid4().hex[:8]}", tmp_path)
+    asyncio.run(kill_at(instances, step, _times(step), state="first" if STEPS.index(step) % 2 else None))
 
 
 @pytest.mark.parametrize("step", PAUSED)
 def test_paused(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
-    """It is paused beyond its session; another one takes its tasks and goes on; then it wakes up."""
-
-    async def scenario() -> None:
-        async with Instances(kohort_broker.bootstrap_servers, f"app-{uuid.uuid4().hex[:8]}", tmp_path) as instances:
-            async with instances.feeding():
-                instances.start("first", step=step, nth=_times(step), action=signal.SIGSTOP)
-                await instances.paused("first")
-                instances.start("second")
-            await instances.counted()
-            async with instances.feeding():
-                instances.signal("first", signal.SIGCONT)
-                await asyncio.sleep(1)
-            await instances.counted()
-            await instances.ended("second")
-            await instances.ended("first")
-            instances.check()
-
-    asyncio.run(scenario())
+    instances = Instances(kohort_broker.bootstrap_servers, f"app-{uuid.uuid4().hex[:8]}", tmp_path)
+    asyncio.run(pause_at(instances, step, _times(step)))
 
 
 @pytest.mark.parametrize("how", BROKER)

@@ -14,29 +14,16 @@ from kohort.client.streams.classic.leader_memory import LeaderMemory
 from kohort.client.streams.classic.led_group import JoinedMember
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.settings import ClassicSettings
-from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State
 from kohort.protocol.messages.leave_group import LeaveGroupRequest
 from kohort.protocol.messages.sync_group import SyncGroupRequest
-from kohort.streams.tasks import Role, TaskId
-from kohort.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.streams.tasks import Role
 from tests.client.membership.simulated import Classic
+from tests.client.streams.simulated_tasks import ALL, STEP_MS, TOPOLOGY, SimulatedTasks
 
 GROUP = "app"
-TOPOLOGY = Topology(
-    {
-        "0": Subtopology(source_topics=["in"], repartition_sinks=["app-words-repartition"]),
-        "1": Subtopology(
-            repartition_sources=[InternalTopic(name="app-words-repartition", partitions=4)],
-            changelogs=[InternalTopic(name="app-counts-changelog")],
-        ),
-    }
-)
-ALL = {TaskId(name, partition) for name in "01" for partition in range(4)}
-STEP_MS = 50
 ANSWER_WITHIN_MS = 2_000
-END = 50_000
 
 
 class Topics:
@@ -52,7 +39,7 @@ class Topics:
         return ()
 
 
-class Application:
+class Application(SimulatedTasks):
     """A member, and an application that takes its time. `has` is what it really does."""
 
     def __init__(
@@ -72,9 +59,7 @@ class Application:
             settings,
             leave_within_ms=5_000,
         )
-        self.has: dict[TaskId, Role] = {}
-        self.closing: dict[TaskId, tuple[int, Role | None]] = {}
-        self.copied: dict[TaskId, int] = {}
+        super().__init__(world, self.member)
         self.inbox: list[Any] = []
         self.request: Any = None
         self.missed_at: int | None = None
@@ -93,23 +78,6 @@ class Application:
             self.place()
         elif (due := member.due_at) is not None and due <= now:
             self.ask()
-
-    def work(self) -> None:
-        now = self.world.now
-        for task, (ready, after) in list(self.closing.items()):
-            if ready <= now:
-                del self.closing[task]
-                if after is None:
-                    del self.has[task]
-                else:
-                    self.has[task] = after
-                self.member.closed([task], now)
-        self.copied = {
-            task: min(END, self.copied.get(task, 0) + 2_000)
-            for task, role in self.has.items()
-            if role is not Role.ACTIVE and task.subtopology == "1"
-        }
-        self.member.offsets.update(self.copied, dict.fromkeys(self.copied, END))
 
     def ask(self) -> None:
         now, fate = self.world.now, self.world.random.random()
@@ -152,34 +120,9 @@ class Application:
         self.memory.keep(member.epoch, answer.memory)
         member.placed(answer.assignments, now)
 
-    def take_events(self) -> None:
-        now = self.world.now
-        while (event := self.member.next_event(now)) is not None:
-            patience = now + self.world.close_ms + self.world.random.randrange(1_500)
-            self.world.counts[type(event).__name__] += 1
-            match event:
-                case Assigned(tasks):
-                    self.has.update(tasks)
-                case Revoked(tasks):
-                    self.closing.update(dict.fromkeys(tasks, (patience, None)))
-                case RolesChanged(tasks):
-                    for task, (before, after) in tasks.items():
-                        if before is Role.ACTIVE:
-                            self.closing[task] = patience, after
-                        else:
-                            self.has[task] = after
-                case Lost(tasks):
-                    assert tasks == self.has
-                    self.closing = dict.fromkeys(self.has, (patience, None))
-
     def die(self) -> None:
         """Stop without a word."""
         self.world.applications.remove(self)
-
-    @property
-    def at_peace(self) -> bool:
-        member = self.member
-        return member.state is State.STABLE and not self.closing and self.has == member.tasks.target
 
 
 class SimulatedGroup:

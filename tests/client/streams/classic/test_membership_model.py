@@ -25,7 +25,7 @@ from kohort.protocol.messages.leave_group import LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId
-from tests.client.streams.classic.simulated import TOPOLOGY
+from tests.client.streams.simulated_tasks import TOPOLOGY
 
 TASKS = [TaskId(name, partition) for name in "01" for partition in range(2)]
 CODES = st.sampled_from(
