@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Collection
 
@@ -20,7 +19,7 @@ from kohort.client.errors import (
 )
 from kohort.client.retrying import ask_until, retry_backoff
 from kohort.client.server_cluster_info import Changes, ServerClusterInfo
-from kohort.client.time_limit import time_limit
+from kohort.client.time_limit import event_within, time_limit
 from kohort.client.types import TopicInfo
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -158,7 +157,7 @@ class Metadata:
     async def _refresh_loop(self) -> None:
         backoff = retry_backoff(self._config)
         while True:
-            await _within(self._config.metadata_max_age_ms, self._wanted)
+            await event_within(self._wanted, self._config.metadata_max_age_ms)
             self._wanted.clear()
             self._urgent.clear()
             requested = self._refreshes_requested
@@ -173,7 +172,7 @@ class Metadata:
                     log.warning("the cluster's state can't be asked for: %s", self._refused)
                     self._notify()
             # Backs off while requests fail or lack something; new topics don't wait.
-            await _within(backoff.next(), self._urgent)
+            await event_within(self._urgent, backoff.next())
             if not self._wanted.is_set() or self._urgent.is_set():
                 backoff.reset()
 
@@ -224,10 +223,3 @@ class Metadata:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the client is closed")
-
-
-async def _within(timeout_ms: float, event: asyncio.Event) -> None:
-    """Waits for an event or the timeout."""
-    with contextlib.suppress(TimeoutError):
-        async with time_limit(timeout_ms / 1000):
-            await event.wait()

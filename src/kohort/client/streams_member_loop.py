@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -15,7 +14,7 @@ from kohort.client.heartbeat_errors import Reaction
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.membership import StreamsMembership
 from kohort.client.streams.transitions import State
-from kohort.client.time_limit import time_limit
+from kohort.client.time_limit import event_within
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Response
 
@@ -94,7 +93,7 @@ class StreamsMemberLoop:
                     if news is not None:
                         news.wake()
                 else:
-                    await self._woken(None if due is None else due - now_ms())
+                    await event_within(self._wake_up, None if due is None else due - now_ms())
         except Exception as error:
             log.exception("%s failed", membership)
             membership.fail(error, now_ms())
@@ -118,11 +117,6 @@ class StreamsMemberLoop:
         finally:
             placing.cancel()
             await asyncio.gather(placing, return_exceptions=True)
-
-    async def _woken(self, timeout_ms: int | None) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
-                await self._wake_up.wait()
 
     async def _exchange(self) -> None:
         """Sends the request that is due, and applies its response."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -12,7 +11,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.membership_manager import StreamsMembershipManager
-from kohort.client.time_limit import time_limit
+from kohort.client.time_limit import event_within
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
@@ -55,14 +54,9 @@ class StreamsMemberNews:
                     await self._ask()
                     self._changed()
                 else:
-                    await self._woken(None if due is None else due - self._now())
+                    await event_within(self._wake_up, None if due is None else due - self._now())
         except Exception:  # the member goes on without
             log.exception("%s hears of no news any more", self._membership)
-
-    async def _woken(self, timeout_ms: int | None) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
-                await self._wake_up.wait()
 
     async def _ask(self) -> None:
         membership = self._membership

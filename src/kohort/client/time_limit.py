@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from types import TracebackType
 
-__all__ = ["time_limit", "time_limit_at"]
+__all__ = ["event_within", "time_limit", "time_limit_at"]
 
 
 class time_limit_at:  # noqa: N801  # as asyncio.timeout_at
@@ -42,3 +43,10 @@ class time_limit_at:  # noqa: N801  # as asyncio.timeout_at
 def time_limit(seconds: float | None) -> time_limit_at:
     """Cancels the block after so many seconds, as `time_limit_at`."""
     return time_limit_at(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+
+
+async def event_within(event: asyncio.Event, timeout_ms: float | None) -> None:
+    """Waits until an event is set, so many ms at most; None: however long it takes."""
+    with contextlib.suppress(TimeoutError):
+        async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
+            await event.wait()

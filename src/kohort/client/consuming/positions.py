@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
@@ -17,7 +16,7 @@ from kohort.client.consuming.consumed_partitions import (
 )
 from kohort.client.consuming.log_offsets import EpochEnd, LogOffsets
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError, is_retriable
-from kohort.client.time_limit import time_limit
+from kohort.client.time_limit import event_within
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 
@@ -91,10 +90,7 @@ class Positions:
                 continue
             # A partition with queued records is looked at again when these were given (`wake`), or soon.
             soonest = min(each.retry_at for each in waiting)
-            pause = max(soonest - loop.time() * 1000, self._cluster.config.retry_backoff_ms) / 1000
-            with contextlib.suppress(TimeoutError):
-                async with time_limit(pause):
-                    await wakeup.wait()
+            await event_within(wakeup, max(soonest - loop.time() * 1000, self._cluster.config.retry_backoff_ms))
 
     async def _start_at_committed(self, wanted: list[ConsumedPartition]) -> None:
         names = [each.topic_partition for each in wanted]

@@ -13,7 +13,7 @@ from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeou
 from kohort.client.heartbeat_errors import Reaction
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.sharing.membership import HEARTBEAT_ERRORS, ShareMembership, State
-from kohort.client.time_limit import time_limit
+from kohort.client.time_limit import event_within
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
@@ -70,9 +70,7 @@ class MemberLoop:
                     if before != (membership.state, membership.assignment):
                         self._changed()
                     continue
-                with contextlib.suppress(TimeoutError):
-                    async with time_limit(None if due is None else (due - _now()) / 1000):
-                        await self._wake.wait()
+                await event_within(self._wake, None if due is None else due - _now())
         except Exception as error:
             log.exception("the member of share group %r fails", membership.group_id)
             membership.fail(error)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kohort.client.connection import Connection
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError, kafka_error
 from kohort.client.sharing.share_session import ShareSession
-from kohort.client.time_limit import time_limit
+from kohort.client.time_limit import event_within
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from kohort.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -98,10 +98,7 @@ class ShareFetcher:
             await asyncio.sleep(backoff.next() / 1000)
 
     async def _wait(self, until: float | None) -> None:
-        delay = None if until is None else max(0.0, (until - self._fetchers.now) / 1000)
-        with contextlib.suppress(TimeoutError):
-            async with time_limit(delay):
-                await self._wake.wait()
+        await event_within(self._wake, None if until is None else max(0.0, until - self._fetchers.now))
 
     def _lost(self, error: Exception) -> None:
         self._session.reset()

@@ -24,7 +24,7 @@ from kohort.client.config import Servers
 from kohort.client.consumer import Consumer
 from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
 from kohort.client.lifecycle import Lifecycle
-from kohort.client.time_limit import time_limit
+from kohort.client.time_limit import event_within
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.state.changelog_waits import OnWait, WaitReasons
@@ -306,10 +306,7 @@ class ChangelogReader(Lifecycle):
     async def _wait_for_change(self) -> None:
         self._changed.clear()
         retries = [each.retry_at for each in self._changelogs.values() if each.retry_at < math.inf]
-        pause = max(0.0, min(retries) - time.monotonic()) if retries else None
-        with contextlib.suppress(TimeoutError):
-            async with time_limit(pause):
-                await self._changed.wait()
+        await event_within(self._changed, max(0.0, min(retries) - time.monotonic()) * 1000 if retries else None)
 
     async def _write_batch(self, batch: pa.RecordBatch) -> None:
         """Starts to write a batch; the next one is fetched meanwhile."""
