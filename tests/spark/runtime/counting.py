@@ -34,7 +34,8 @@ def plan(app: str) -> ApplicationPlan:
         {
             "0": Subtopology(source_topics=[f"{app}-in"], repartition_sinks=[repartition]),
             "1": Subtopology(
-                repartition_sources=[InternalTopic(name=repartition, partitions=2)],
+                # Its records are of 1970: retention would delete them.
+                repartition_sources=[InternalTopic(name=repartition, partitions=2, configs={"retention.ms": "-1"})],
                 changelogs=[InternalTopic(name=changelog, configs={"cleanup.policy": "compact"})],
             ),
         }

@@ -238,31 +238,6 @@ def test_who_is_newer_than_the_leader_joins_again_and_all_others_keep_what_they_
     assert {answer.version for answer in answers.values()} == {1}
 
 
-def test_who_stays_too_new_stops_nobody() -> None:
-    """Its version is damaged, or it doesn't do as it is told; the others' tasks, and a dead member's, move on."""
-    world = World(FILTER).member("a", tasks(ACTIVE, 0)).member("c", tasks(ACTIVE, 1))
-    world.members["b"] = JoinedMember("b", None, b"\x7f\xff\x00\x03")
-    result = world.lead()
-    assert read(result)["b"].error is ErrorCode.SUBSCRIPTION_TOO_NEW
-    assert owned(read(result)) == {"a": {0}, "b": set(), "c": {1}}
-    result = world.lead(result.memory)  # it may run 2 and 3 until it knows that it is to have none
-    assert read(result)["b"].error is ErrorCode.SUBSCRIPTION_UNREADABLE
-    assert owned(read(result)) == {"a": {0}, "b": set(), "c": {1}}
-    del world.members["c"]
-    result = world.lead(result.memory)
-    assert owned(read(result)) == {"a": {0, 1, 2, 3}, "b": set()}
-    assert owned(read(world.lead(result.memory))) == {"a": {0, 1, 2, 3}, "b": set()}
-    [message] = result.messages
-    assert message == "member b can't be read: it stays newer than its leader: 32767 after 3"
-
-
-def test_who_did_as_it_was_told_may_be_too_new_again() -> None:
-    world = World(FILTER, latest=2).member("a", version=2, latest=2).member("b")
-    memory = world.lead().memory
-    memory = world.member("b", version=2).lead(memory).memory
-    assert world.member("b").answers(memory)["b"].error is ErrorCode.SUBSCRIPTION_TOO_NEW
-
-
 def test_all_write_the_lowest_version_and_hear_which_one_all_know() -> None:
     world = World(FILTER).member("a").member("b", version=2, latest=3).member("c", version=1, latest=2)
     assert {(each.version, each.common, each.supported) for each in world.answers().values()} == {(1, 2, 3)}

@@ -7,8 +7,8 @@ from kohort.client.streams.classic.led_group import Memory
 from kohort.streams.tasks import TaskId
 
 STATIC = {"i": frozenset({TaskId("0", 0)})}
-FIRST = Memory(frozenset({"a"}), frozenset({"b"}), STATIC)
-SECOND = Memory(frozenset({"c"}), frozenset({"d"}), STATIC)
+FIRST = Memory(frozenset({"a"}), STATIC)
+SECOND = Memory(frozenset({"c"}), STATIC)
 
 
 def test_it_starts_with_nothing() -> None:

@@ -20,15 +20,15 @@ class GroupMembers:
     Attributes:
         read: what those said that could be read.
         static: instance ids of static members.
-        too_new: members that wrote a version that the leader doesn't know, and that may not know yet which it does.
-        unreadable: members whose bytes make no sense, or whose version stays too new, and why.
+        too_new: members that wrote a version that the leader doesn't know.
+        unreadable: members whose bytes make no sense, and why.
         version: the lowest that a member wrote in, and so the one to answer in.
         common: the newest that all members know.
     """
 
     read: Mapping[str, Subscription]
     static: Mapping[str, str]
-    too_new: frozenset[str]
+    too_new: Collection[str]
     unreadable: Mapping[str, str]
     version: int
     common: int
@@ -38,13 +38,11 @@ class GroupMembers:
         return self.read[member_id].process_id or member_id
 
 
-def read_members(members: Iterable[JoinedMember], latest: int, told: Collection[str] = ()) -> GroupMembers:
+def read_members(members: Iterable[JoinedMember], latest: int) -> GroupMembers:
     """Reads what members wrote. Never raises: one bad subscription must not stop a group.
 
     Args:
         latest: the newest version that the leader knows.
-        told: members that were told so. A group in which one is too new keeps its tasks where they are, those of
-            members that died included, so it waits for that member only once.
     """
     read: dict[str, Subscription] = {}
     static: dict[str, str] = {}
@@ -56,17 +54,14 @@ def read_members(members: Iterable[JoinedMember], latest: int, told: Collection[
             static[member_id] = instance_id
         try:
             found = decode_subscription(data, latest)
-        except TooNewError as error:
-            if member_id in told:
-                unreadable[member_id] = f"it stays newer than its leader: {error.latest_supported} after {latest}"
-            else:
-                too_new.add(member_id)
+        except TooNewError:
+            too_new.add(member_id)
         except ValueError as error:
             unreadable[member_id] = str(error)
         else:
             read[member_id] = found.subscription
             version, common = min(version, found.version), min(common, found.latest_supported)
-    return GroupMembers(read, static, frozenset(too_new), unreadable, version, common)
+    return GroupMembers(read, static, too_new, unreadable, version, common)
 
 
 @dataclass(frozen=True, slots=True)

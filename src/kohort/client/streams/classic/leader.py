@@ -5,7 +5,7 @@ What a rebalance does:
     members                                what they get
     -------------------------------------  ------------------------------------------------------------------------
     some are too new for the leader        those the version to join again with, while they keep what they have; all
-                                           others what they have; once: who stays too new can't be read
+                                           others what they have
     one can't be read                      it nothing; others no task that it may have, until it has been told so
     one runs another topology              it nothing, and a status; so it does if its source patterns can't be used
     topics are missing, or don't fit       all nothing, and a status
@@ -61,7 +61,7 @@ def lead(
         memory: of the last rebalance, if this member led it (`LeaderMemory.recalled`).
     """
     memory = memory or Memory()
-    group = read_members(members, settings.latest, memory.told_too_new)
+    group = read_members(members, settings.latest)
     runs = choose_topology(group.read, own)
     configured = configure(runs.topology, topics.partitions, topics.matching)
     decided = _decide(group, own, runs, configured, settings, memory)
@@ -78,11 +78,7 @@ def lead(
             *(f"member {name} gets no tasks: {why}" for name, why in sorted(runs.stale.items())),
             *too_large,
         ),
-        memory=Memory(
-            frozenset(group.unreadable),
-            group.too_new | (memory.told_too_new & group.unreadable.keys()),
-            _static(group, decided, memory),
-        ),
+        memory=Memory(frozenset(group.unreadable), _static(group, decided, memory)),
     )
 
 

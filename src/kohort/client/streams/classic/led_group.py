@@ -70,13 +70,11 @@ class Memory:
 
     Attributes:
         refused: members that were told that they have no tasks, since their subscriptions couldn't be read.
-        told_too_new: members that were told which version the leader knows, since they wrote a newer one.
         static: active tasks by instance id, while nobody else has them. A static member that comes back without any
             gets its own again.
     """
 
     refused: frozenset[str] = frozenset()
-    told_too_new: frozenset[str] = frozenset()
     static: Mapping[str, frozenset[TaskId]] = field(default_factory=dict)
 
 
