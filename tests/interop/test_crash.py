@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import TopicCollection
@@ -15,15 +14,8 @@ from .members import Feeder, Members, assert_at_least_once
 from .servers import Server
 from .topics import create_topic, numbers, read_partitions
 
-# kafka-python leaves the sockets of connections that were refused to the garbage collector.
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = pytest.mark.long
 TOPIC, TARGET, GROUP, PARTITIONS = "orders", "copies", "workers", 6
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    yield
-    gc.collect()
 
 
 @pytest.fixture
