@@ -12,6 +12,8 @@ from pathlib import Path
 
 from ..waiting import eventually
 
+# Records of tests are of any time: nobody looks for those that are too old to be kept.
+KEPT = {"log.retention.check.interval.ms": "86400000", "log.initial.task.delay.ms": "86400000"}
 # What makes tests quick: no waiting for members to gather, short sessions, few partitions to load.
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
@@ -45,7 +47,7 @@ class Server(ABC):
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.data_dir = directory / "data"
-        self.settings = QUICK | dict(settings or {})
+        self.settings = KEPT | QUICK | dict(settings or {})
         self.host, self.port = "127.0.0.1", 0
         self.said = directory / "stdout.txt"
         self.complained = directory / "stderr.txt"

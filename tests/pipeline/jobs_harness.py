@@ -53,7 +53,7 @@ class JobsHarness:
 
         async def create() -> None:
             async with Admin(self.servers) as admin:
-                await admin.topics.create(name, partitions=PARTITIONS)
+                await admin.topics.create(name, partitions=PARTITIONS, configs={"retention.ms": "-1"})
 
         asyncio.run(create())
         return name
