@@ -24,7 +24,7 @@ from benchmarks.pipeline.measures import BROKER_SETTINGS, Bench
 from benchmarks.pipeline.run import Run
 from kohort.testing import BrokerProcess
 
-MEASURES = ("throughput", "latency", "pause", "epochs", "reading")
+MEASURES = ("start", "throughput", "latency", "pause", "epochs", "reading")
 
 
 def main() -> int:

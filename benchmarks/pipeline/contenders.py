@@ -61,7 +61,7 @@ class Contender(ABC):
 
     name: str
     title: str
-    measures: tuple[str, ...] = ("throughput", "latency", "pause")
+    measures: tuple[str, ...] = ("start", "throughput", "latency", "pause")
     source = ""
     share = 1.0
     takes_over = False
@@ -85,7 +85,11 @@ class Contender(ABC):
 
     @abstractmethod
     def command(self, job: Job) -> list[str]:
-        """Starts an instance; it prints "started SECONDS" (since 1970) when its processing begins."""
+        """Starts an instance.
+
+        It prints "started SECONDS" (since 1970) when its processing begins, and may print "phase SECONDS NAME" at the
+        end of each part of its start.
+        """
 
 
 class Kohort(Contender):

@@ -18,12 +18,14 @@ class Instance:
 
     Attributes:
         launched: when the process was started, in s since 1970.
+        phases: of its start, as far as it tells: when each was over.
     """
 
     def __init__(self, contender: Contender, job: Job) -> None:
         self._contender = contender
         self._job = job
         self._started: float | None = None
+        self.phases: dict[str, float] = {}
         self._ready = threading.Event()
         Path(job.directory).mkdir(parents=True, exist_ok=True)
         self._said = Path(job.directory) / "stderr"
@@ -86,6 +88,8 @@ class Instance:
         with process.stdout:
             for line in process.stdout:
                 words = line.split()
+                if words[:1] == [b"phase"]:
+                    self.phases[b" ".join(words[2:]).decode()] = float(words[1])
                 if words[:1] == [b"started"] and not self._ready.is_set():
                     self._started = float(words[1])
                     self._ready.set()

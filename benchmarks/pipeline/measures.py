@@ -100,6 +100,30 @@ class Throughput:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Where some flights are there already; in s from the start of the process.
+
+    Attributes:
+        tasks: until processing began.
+        first: until the first result was committed and read.
+        cpu: processor time until then, of the contender and of all that it starts.
+        phases: what an instance said that it had done, and when.
+        differences: from the batch's.
+    """
+
+    tasks: float
+    first: float
+    cpu: float
+    phases: dict[str, float]
+    differences: list[str]
+
+    @property
+    def brief(self) -> str:
+        """In a line."""
+        return f"{self.tasks:.1f} s, the first result after {self.first:.1f} s"
+
+
+@dataclass(frozen=True)
 class Latency:
     """From a record's time stamp until its effect was committed and read, in s."""
 
@@ -281,6 +305,27 @@ class Bench:
                 differences=results.differences(expected),
             )
         return replace(taken, epochs=[done for _, done in read_journals(job.directory).epochs()])
+
+    def start(self, contender: Contender) -> Start:
+        """One instance, a thousand flights."""
+        expected = data.batch(self.flights, SMALL)
+        job = self.job(contender, self.filled(SMALL))
+        with (
+            Results(job.servers, job.results, PARTITIONS) as results,
+            Instance(contender, job) as instance,
+            tree.Watch(instance.pid) as watch,
+        ):
+            self._until(results, 1, [instance], f"{contender.title} starts")
+            first, cpu = min(arrivals[0][0] for arrivals in results.arrivals.values()), watch.cpu()
+            wanted = sum(group.n for group in expected.values())
+            self._until(results, wanted, [instance], f"{contender.title}: {SMALL:,} flights")
+            return Start(
+                tasks=instance.started() - instance.launched,
+                first=first - instance.launched,
+                cpu=cpu,
+                phases={phase: at - instance.launched for phase, at in instance.phases.items()},
+                differences=results.differences(expected),
+            )
 
     def latency(self, contender: Contender) -> Latency:
         """One instance, a steady rate."""

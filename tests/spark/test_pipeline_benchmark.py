@@ -16,7 +16,7 @@ from rich.console import Console
 from benchmarks.pipeline import __main__ as program
 from benchmarks.pipeline import figures
 from benchmarks.pipeline.contenders import Contender, Job
-from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Reading, Throughput, large_epochs
+from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Reading, Start, Throughput, large_epochs
 from benchmarks.pipeline.run import Run
 from tests.spark.monitoring.events import epoch
 
@@ -134,6 +134,23 @@ def test_what_was_found_until_an_interruption_is_kept(
     said = capsys.readouterr().out
     assert "interrupted" in said and "2,000 records/s" in said and "latency, median" not in said
     assert json.loads(file.read_text())["contenders"]["kohort"]["throughput"]["seconds"] == 0.5
+
+
+def test_a_start_is_judged_and_shown_phase_by_phase() -> None:
+    said = io.StringIO()
+    found = {"kohort": figures.Found(start=Start(7.0, 10.5, 20.0, {"a session": 4.0, "tasks": 7.0}, []))}
+    for part in figures.report(found, [One()], 5_000):
+        Console(file=said, width=160).print(part)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
+    assert rows[:2] == [
+        ["from the start until it processes", "7.0 s", "≤ 7 s", "met"],
+        ["until the first result", "10.5 s", "≤ 10 s", "missed"],
+    ]
+    assert rows[-3:] == [
+        ["a session", "4.0 s", "4.0 s"],
+        ["tasks", "3.0 s", "7.0 s"],
+        ["the first result", "3.5 s", "10.5 s"],
+    ]
 
 
 def cells(measured: Epochs) -> list[list[str]]:

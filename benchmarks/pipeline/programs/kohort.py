@@ -19,11 +19,16 @@ from kohort.spark.monitoring.events import EpochDone, Listener, TasksNow
 FLIGHT = "origin STRING, dep_delay BIGINT, time_hour TIMESTAMP"
 
 
+def phase(name: str) -> None:
+    """Tells that this part of the start is over."""
+    print(f"phase {time.time()} {name}", flush=True)
+
+
 class Teller(Listener):
-    """Tells when the first tasks run."""
+    """Tells when the first tasks run, and what comes before."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._told = self._warming_up = False
 
     def tasks(self, now: TasksNow) -> None:
         """The tasks have changed."""
@@ -36,6 +41,11 @@ class Teller(Listener):
 
     def waiting(self, reason: str | None) -> None:
         """Why nothing goes on."""
+        if reason == "Spark is warming up" and not self._warming_up:
+            phase("the program is compiled, and checked against the cluster")
+        if self._warming_up and reason != "Spark is warming up":
+            phase("Spark is warm")
+        self._warming_up = reason == "Spark is warming up"
         print(f"{time.time():.3f} waiting: {reason}", file=sys.stderr)
 
     def failed(self, text: str) -> None:
@@ -45,10 +55,12 @@ class Teller(Listener):
     def _tell(self, at: float) -> None:
         if not self._told:
             self._told = True
+            phase("the group has given tasks, and they run")
             print(f"started {at}", flush=True)
 
 
 def main(servers: str, application: str, source: str, results: str, directory: str, standbys: int) -> None:
+    phase("Python has its imports")
     spark = (
         SparkSession.builder.master("local[*]")
         .appName(application)
@@ -58,6 +70,7 @@ def main(servers: str, application: str, source: str, results: str, directory: s
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    phase("there is a Spark session")
     app = StreamsApp(
         application,
         bootstrap_servers=servers,

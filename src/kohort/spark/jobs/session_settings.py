@@ -8,11 +8,17 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from kohort.spark.internals import core_setting
+from kohort.spark.jobs.session_protection import is_on_a_cluster
+from kohort.spark.jobs.worker_daemon import MODULE
+
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _HASHED: Final = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _HASHED_AT_LEAST: Final = 128  # Spark's own
 _HEAP_BYTES: Final = 256 * 1024 * 1024
 """What sketches may take of the heap: a quarter of the least that a driver has."""
+_DAEMON: Final = "spark.python.daemon.module"
+_FILES: Final = "spark.submit.pyFiles"
 
 
 @contextmanager
@@ -37,7 +43,8 @@ def session_settings(spark: SparkSession, parallelism: int, group_bytes: int = _
     try:
         for name, wanted in settings.items():
             spark.conf.set(name, wanted)
-        yield
+        with _workers(spark):
+            yield
     finally:
         for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
@@ -47,3 +54,17 @@ def shuffle_into(spark: SparkSession, parallelism: int) -> None:
     """Sets into how many partitions plans shuffle that are made from now on; within `session_settings`."""
     if spark.conf.get(_SHUFFLE) != str(parallelism):
         spark.conf.set(_SHUFFLE, str(parallelism))
+
+
+@contextmanager
+def _workers(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile Python workers of this process are forked by Kohort's daemon, if it can be imported there.
+
+    Executors elsewhere have their own settings. Packages that go to them as files are there only after the fork.
+    """
+    conf = dict(spark.sparkContext.getConf().getAll())
+    if is_on_a_cluster(conf) or conf.get(_FILES):
+        yield
+        return
+    with core_setting(spark, _DAEMON, MODULE):
+        yield
