@@ -6,15 +6,11 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -25,7 +21,6 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.internals import (
     NodeName,
     PlanNode,
-    PreparedPlan,
     analyzed,
     arrow_schema,
     column_text,
@@ -381,78 +376,6 @@ def test_a_progress_bar_that_is_there_is_stopped(spark: SparkSession) -> None:
         eventually(lambda: not refreshing(), what="the bar's timer ends")
     finally:
         field.set(context, before)
-
-
-# Plans that run again ------------------------------------------------------------------------------------------------
-
-
-def test_a_prepared_plan_computes_everything_each_time(spark: SparkSession, tmp_path: Path) -> None:
-    def lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with (tmp_path / "runs").open("a") as file:
-            file.write("x")
-        for batch in batches:
-            yield pa.RecordBatch.from_arrays([batch.column(0), pa.nulls(len(batch), pa.binary())], ["n", "empty"])
-
-    plan = PreparedPlan(spark.range(0, 100, 1, 2).mapInArrow(lines, "n BIGINT, empty BINARY").where("n % 2 = 0"))
-    for times in (1, 2, 3):
-        rows = plan.toArrow()
-        assert (tmp_path / "runs").read_text() == "xx" * times
-        assert rows.schema == pa.schema([("n", pa.int64()), ("empty", pa.binary())])
-        assert rows["n"].to_pylist() == list(range(0, 100, 2)) and rows["empty"].null_count == 50
-
-
-def test_a_prepared_plan_without_rows_has_its_columns(spark: SparkSession) -> None:
-    rows = PreparedPlan(
-        spark.range(0, 10, 1, 2).where("id < 0").selectExpr("id", "current_timezone() AS zone")
-    ).toArrow()
-    assert rows.schema.names == ["id", "zone"] and rows.num_rows == 0
-
-
-def test_tasks_of_a_prepared_plan_have_the_settings_that_it_was_prepared_with(spark: SparkSession) -> None:
-    name = "spark.sql.legacy.setopsPrecedence.enabled"
-
-    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"value": [context.getLocalProperty(name)]})
-
-    spark.conf.set(name, "true")
-    try:
-        plan = PreparedPlan(spark.range(0, 1, 1, 1).mapInArrow(look, "value STRING"))
-    finally:
-        spark.conf.unset(name)
-    assert plan.toArrow()["value"].to_pylist() == ["true"]
-    assert spark.sparkContext.getLocalProperty(name) is None
-
-
-def test_a_prepared_plan_runs_in_the_threads_job_group_and_fails_as_a_job_does(spark: SparkSession) -> None:
-    started, failure = threading.Event(), []
-
-    def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            time.sleep(60)
-            yield batch
-
-    plan = PreparedPlan(spark.range(0, 1, 1, 1).mapInArrow(slow, "id BIGINT"))
-
-    def run() -> None:
-        spark.sparkContext.setJobGroup("prepared", "a test", True)
-        started.set()
-        try:
-            plan.toArrow()
-        except Exception as error:
-            failure.append(str(error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    started.wait(60)
-    tracker = spark.sparkContext.statusTracker()
-    eventually(lambda: bool(tracker.getJobIdsForGroup("prepared")), what="the job runs")
-    spark.sparkContext.cancelJobGroup("prepared")
-    thread.join(60)
-    assert not thread.is_alive()
-    assert "cancelled" in failure[0]
 
 
 def test_a_core_setting_is_there_meanwhile(spark: SparkSession) -> None:

@@ -238,52 +238,6 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
     return DataFrame(spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), columns), spark)
 
 
-class PreparedPlan:
-    """A DataFrame's plan that runs again and again, from any thread: what is the same each time is done once.
-
-    An action makes an RDD of the plan, generates its code, and describes it all for Spark's pages. Here that is done
-    once; Spark's pages have the jobs alone. The plan must be one that computes everything again when it runs again.
-
-    Args:
-        frame: the session's SQL settings must be what they are when it runs.
-    """
-
-    def __init__(self, frame: DataFrame) -> None:
-        jvm = _jvm(frame.sparkSession)
-        execution = _execution(frame)
-        self._schema = arrow_schema(frame.schema)
-        self._batches = frame._jdf.toArrowBatchRdd(execution.executedPlan())
-        self._serve = jvm.org.apache.spark.api.python.PythonRDD.collectAndServe
-        self._context = frame.sparkSession.sparkContext._jsc.sc()
-        # Tasks look their settings up among the job's properties.
-        self._settings = jvm.java.util.Properties()
-        for name, value in frame.sparkSession.conf.getAll.items():
-            if name.startswith("spark.sql."):
-                self._settings.setProperty(name, value)
-
-    def toArrow(self) -> pa.Table:  # noqa: N802 -- as a DataFrame's
-        """Run it, with the job group that the thread has.
-
-        Raises:
-            Exception: whatever Spark says of a job that failed or was cancelled.
-        """
-        import pyarrow as pa
-        from pyspark.serializers import NoOpSerializer
-        from pyspark.util import _load_from_socket
-
-        before = self._context.getLocalProperties()
-        properties = before.clone()
-        properties.putAll(self._settings)
-        self._context.setLocalProperties(properties)
-        try:
-            served = self._serve(self._batches)
-        finally:
-            self._context.setLocalProperties(before)
-        with _load_from_socket(served, NoOpSerializer()) as messages:
-            batches = [pa.ipc.read_record_batch(each, self._schema) for each in messages]
-        return pa.Table.from_batches(batches, self._schema)
-
-
 # Types ---------------------------------------------------------------------------------------------------------------
 
 

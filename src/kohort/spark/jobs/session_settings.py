@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -17,8 +17,9 @@ _HASHED: Final = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _HASHED_AT_LEAST: Final = 128  # Spark's own
 _HEAP_BYTES: Final = 256 * 1024 * 1024
 """What sketches may take of the heap: a quarter of the least that a driver has."""
-_DAEMON: Final = "spark.python.daemon.module"
 _FILES: Final = "spark.submit.pyFiles"
+_DAEMON: Final = "spark.python.daemon.module"
+_UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 
 
 @contextmanager
@@ -58,13 +59,15 @@ def shuffle_into(spark: SparkSession, parallelism: int) -> None:
 
 @contextmanager
 def _workers(spark: SparkSession) -> Iterator[None]:
-    """Meanwhile Python workers of this process are forked by Kohort's daemon, if it can be imported there.
+    """How this process, if it is an executor, starts Python workers meanwhile and talks to them.
 
-    Executors elsewhere have their own settings. Packages that go to them as files are there only after the fork.
+    Executors elsewhere have settings of their own.
     """
     conf = dict(spark.sparkContext.getConf().getAll())
-    if is_on_a_cluster(conf) or conf.get(_FILES):
-        yield
-        return
-    with core_setting(spark, _DAEMON, MODULE):
+    with ExitStack() as stack:
+        if not is_on_a_cluster(conf):
+            # Over TCP a small task waits 40 ms for an acknowledgement that is delayed: Spark leaves Nagle's algorithm on.
+            stack.enter_context(core_setting(spark, _UNIX_SOCKETS, "true"))
+            if not conf.get(_FILES):  # they are there after the fork only
+                stack.enter_context(core_setting(spark, _DAEMON, MODULE))
         yield

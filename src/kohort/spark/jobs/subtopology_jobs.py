@@ -15,7 +15,6 @@ from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochOutput, EpochStatis
 from kohort.spark.executor_rpc.client import RpcAddress
 from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
-from kohort.spark.internals import PreparedPlan
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plan_reuse import is_reusable
@@ -60,7 +59,7 @@ class SubtopologyJobs:
         self._rpc_address = RpcAddress(rpc_server.address, rpc_server.token, rpc_server.handover)
         self._parallelism = parallelism
         self._plans = Plans(spark, subtopology, without_secrets(servers))
-        self._reusable: dict[tuple[str, int, int], PreparedPlan] = {}
+        self._reusable: dict[tuple[str, int, int], DataFrame] = {}
         self._built_each_time: set[tuple[str, int, int]] = set()
         self._job_group = f"kohort-{subtopology.id}-{id(self):x}"
 
@@ -121,19 +120,17 @@ class SubtopologyJobs:
         shuffle_into(self._spark, splits)
         return splits
 
-    def _plan(
-        self, name: str, number: int, splits: int, build: Callable[[int, StageContext], DataFrame]
-    ) -> DataFrame | PreparedPlan:
+    def _plan(self, name: str, number: int, splits: int, build: Callable[[int, StageContext], DataFrame]) -> DataFrame:
         key = (name, number, splits)
         if key in self._reusable:
             return self._reusable[key]
         frame = build(number, StageContext(self._rpc_address, name, number, splits))
         if key not in self._built_each_time:
             if is_reusable(frame):
-                prepared = self._reusable[key] = PreparedPlan(frame)
-                return prepared
-            self._built_each_time.add(key)
-            _log.debug("subtopology %s, branch %d, %d splits: its plan is built for each epoch", *key)
+                self._reusable[key] = frame
+            else:
+                self._built_each_time.add(key)
+                _log.debug("subtopology %s, branch %d, %d splits: its plan is built for each epoch", *key)
         return frame
 
 
