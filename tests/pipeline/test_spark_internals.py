@@ -6,6 +6,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -24,7 +28,6 @@ from kohort.spark.internals import (
     analyzed,
     arrow_schema,
     column_text,
-    core_setting,
     empty_frame,
     error_sentence,
     executed,
@@ -33,6 +36,7 @@ from kohort.spark.internals import (
     optimized,
     spark_type,
     stop_progress_bar,
+    unix_sockets_to_workers,
     unlogged_errors,
 )
 
@@ -378,13 +382,59 @@ def test_a_progress_bar_that_is_there_is_stopped(spark: SparkSession) -> None:
         field.set(context, before)
 
 
-def test_a_core_setting_is_there_meanwhile(spark: SparkSession) -> None:
+UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
+
+
+def test_new_python_workers_are_talked_to_by_unix_sockets() -> None:
+    """In a process of its own: the first worker decides."""
+    program = textwrap.dedent(
+        """
+        import os
+        import pyarrow as pa
+        from pyspark.sql import SparkSession
+        from kohort.spark.internals import unix_sockets_to_workers
+
+        def look(batches):
+            for _ in batches:
+                found = os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED", "false")
+                yield pa.RecordBatch.from_pydict({"found": [found.lower()]})
+
+        def ask():
+            return spark.range(0, 1, 1, 1).mapInArrow(look, "found STRING").head().found
+
+        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        with unix_sockets_to_workers(spark):
+            print(ask())
+        print(ask(), spark.sparkContext._jsc.sc().conf().contains("spark.python.unix.domain.socket.enabled"))
+        print(spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n + 1).collect())
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=False)
+    assert done.stdout.split("\n")[-4:-1] == ["true", "true False", "[2, 3]"], done.stderr
+
+
+def test_the_users_choice_of_sockets_stays(spark: SparkSession) -> None:
     conf = spark.sparkContext._jsc.sc().conf()
-    with core_setting(spark, "spark.kohort.test", "1"):
-        assert conf.get("spark.kohort.test") == "1"
-        with core_setting(spark, "spark.kohort.test", "2"):  # it is there already
-            assert conf.get("spark.kohort.test") == "1"
-    assert not conf.contains("spark.kohort.test")
+    conf.set(UNIX_SOCKETS, "false")
+    try:
+        with unix_sockets_to_workers(spark):
+            assert conf.get(UNIX_SOCKETS) == "false"
+        assert conf.get(UNIX_SOCKETS) == "false"
+    finally:
+        conf.remove(UNIX_SOCKETS)
+
+
+@pytest.mark.parametrize(("length", "used"), [(60, True), (61, False)])
+def test_unix_sockets_arent_used_where_their_path_would_be_too_long(
+    spark: SparkSession, length: int, used: bool
+) -> None:
+    system, conf = spark._jvm.java.lang.System, spark.sparkContext._jsc.sc().conf()
+    before = system.setProperty("java.io.tmpdir", "/" + (length - 1) * "d")
+    try:
+        with unix_sockets_to_workers(spark):
+            assert conf.contains(UNIX_SOCKETS) is used
+    finally:
+        system.setProperty("java.io.tmpdir", before)
 
 
 # Spark Connect -------------------------------------------------------------------------------------------------------

@@ -36,6 +36,10 @@ _ADDRESS: Final = re.compile(r"(\[L?[\w.]+;?)@[0-9a-f]+")
 _ERROR_CODE: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+;?")
 _PLAN_STARTS: Final = ("'", "+-", "==", ":-")
+_UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
+_SOCKET_DIRECTORY: Final = "spark.python.unix.domain.socket.dir"
+_SOCKET_NAME: Final = ".00000000-0000-0000-0000-000000000000.sock"
+_LONGEST_ADDRESS: Final = 103  # of a Unix socket, in bytes, on macOS; on Linux 107
 _OUTER_SIDES: Final = {"LeftOuter": {0}, "RightOuter": {1}, "FullOuter": {0, 1}}
 
 
@@ -301,20 +305,22 @@ def stop_progress_bar(spark: SparkSession) -> None:
 
 
 @contextmanager
-def core_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Meanwhile the driver's process has a setting of Spark's core, unless it has one already.
+def unix_sockets_to_workers(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile this process, if it is an executor, talks to the first Python workers that it starts by Unix sockets.
 
-    A session can't set these. It counts where the driver reads it anew each time.
+    Over TCP a small task waits 40 ms for an acknowledgement that is delayed, since Spark leaves Nagle's algorithm on.
+    Spark keeps to what its first worker has, and to what the user has set. Executors elsewhere have their own settings.
     """
     conf = spark.sparkContext._jsc.sc().conf()
-    if conf.contains(name):
+    directory = conf.get(_SOCKET_DIRECTORY, _jvm(spark).java.lang.System.getProperty("java.io.tmpdir"))
+    if conf.contains(_UNIX_SOCKETS) or len(f"{directory}/{_SOCKET_NAME}".encode()) > _LONGEST_ADDRESS:
         yield
         return
-    conf.set(name, value)
+    conf.set(_UNIX_SOCKETS, "true")
     try:
         yield
     finally:
-        conf.remove(name)
+        conf.remove(_UNIX_SOCKETS)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

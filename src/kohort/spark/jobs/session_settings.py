@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
 from pyspark.sql import SparkSession
 
-from kohort.spark.internals import core_setting
-from kohort.spark.jobs.session_protection import is_on_a_cluster
-from kohort.spark.jobs.worker_daemon import MODULE
+from kohort.spark.internals import unix_sockets_to_workers
 
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _HASHED: Final = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _HASHED_AT_LEAST: Final = 128  # Spark's own
 _HEAP_BYTES: Final = 256 * 1024 * 1024
 """What sketches may take of the heap: a quarter of the least that a driver has."""
-_FILES: Final = "spark.submit.pyFiles"
-_DAEMON: Final = "spark.python.daemon.module"
-_UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 
 
 @contextmanager
@@ -44,7 +39,7 @@ def session_settings(spark: SparkSession, parallelism: int, group_bytes: int = _
     try:
         for name, wanted in settings.items():
             spark.conf.set(name, wanted)
-        with _workers(spark):
+        with unix_sockets_to_workers(spark):
             yield
     finally:
         for name, value in before.items():
@@ -55,19 +50,3 @@ def shuffle_into(spark: SparkSession, parallelism: int) -> None:
     """Sets into how many partitions plans shuffle that are made from now on; within `session_settings`."""
     if spark.conf.get(_SHUFFLE) != str(parallelism):
         spark.conf.set(_SHUFFLE, str(parallelism))
-
-
-@contextmanager
-def _workers(spark: SparkSession) -> Iterator[None]:
-    """How this process, if it is an executor, starts Python workers meanwhile and talks to them.
-
-    Executors elsewhere have settings of their own.
-    """
-    conf = dict(spark.sparkContext.getConf().getAll())
-    with ExitStack() as stack:
-        if not is_on_a_cluster(conf):
-            # Over TCP a small task waits 40 ms for an acknowledgement that is delayed: Spark leaves Nagle's algorithm on.
-            stack.enter_context(core_setting(spark, _UNIX_SOCKETS, "true"))
-            if not conf.get(_FILES):  # they are there after the fork only
-                stack.enter_context(core_setting(spark, _DAEMON, MODULE))
-        yield
