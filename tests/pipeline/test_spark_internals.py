@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from kohort.spark import internals
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import (
     NodeName,
@@ -390,6 +394,8 @@ def test_new_python_workers_are_talked_to_by_unix_sockets() -> None:
     program = textwrap.dedent(
         """
         import os
+        import stat
+        import tempfile
         import pyarrow as pa
         from pyspark.sql import SparkSession
         from kohort.spark.internals import unix_sockets_to_workers
@@ -407,10 +413,21 @@ def test_new_python_workers_are_talked_to_by_unix_sockets() -> None:
             print(ask())
         print(ask(), spark.sparkContext._jsc.sc().conf().contains("spark.python.unix.domain.socket.enabled"))
         print(spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n + 1).collect())
+        (directory,) = (each for each in os.scandir(tempfile.gettempdir()) if each.name.startswith("kohort-spark-"))
+        print(stat.filemode(directory.stat().st_mode), len(os.listdir(directory)) > 0)
+        print([each for each in os.listdir(tempfile.gettempdir()) if each.endswith(".sock")])
         """
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=False)
-    assert done.stdout.split("\n")[-4:-1] == ["true", "true False", "[2, 3]"], done.stderr
+    tmp = Path(tempfile.mkdtemp(dir="/tmp"))  # pytest's path is too long for sockets
+    try:
+        options = f'--driver-java-options "-Djava.io.tmpdir={tmp}" pyspark-shell'
+        environment = {**os.environ, "TMPDIR": str(tmp), "PYSPARK_SUBMIT_ARGS": options}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+        lines = ["true", "true False", "[2, 3]", "drwx------ True", "[]"]
+        assert done.stdout.splitlines()[-5:] == lines, done.stderr
+        assert not list(tmp.glob("kohort-spark-*"))
+    finally:
+        shutil.rmtree(tmp)
 
 
 def test_the_users_choice_of_sockets_stays(spark: SparkSession) -> None:
@@ -426,15 +443,17 @@ def test_the_users_choice_of_sockets_stays(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(("length", "used"), [(60, True), (61, False)])
 def test_unix_sockets_arent_used_where_their_path_would_be_too_long(
-    spark: SparkSession, length: int, used: bool
+    spark: SparkSession, length: int, used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system, conf = spark._jvm.java.lang.System, spark.sparkContext._jsc.sc().conf()
-    before = system.setProperty("java.io.tmpdir", "/" + (length - 1) * "d")
+    directory = "/" + (length - 1) * "d"
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: directory)
+    internals._socket_directory.cache_clear()
+    conf = spark.sparkContext._jsc.sc().conf()
     try:
         with unix_sockets_to_workers(spark):
             assert conf.contains(UNIX_SOCKETS) is used
     finally:
-        system.setProperty("java.io.tmpdir", before)
+        internals._socket_directory.cache_clear()
 
 
 # Spark Connect -------------------------------------------------------------------------------------------------------

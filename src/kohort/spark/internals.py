@@ -6,11 +6,15 @@ tests/pipeline/test_spark_internals.py has a case for each thing that is relied 
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kohort.spark.errors import ProgramError
@@ -312,15 +316,24 @@ def unix_sockets_to_workers(spark: SparkSession) -> Iterator[None]:
     Spark keeps to what its first worker has, and to what the user has set. Executors elsewhere have their own settings.
     """
     conf = spark.sparkContext._jsc.sc().conf()
-    directory = conf.get(_SOCKET_DIRECTORY, _jvm(spark).java.lang.System.getProperty("java.io.tmpdir"))
-    if conf.contains(_UNIX_SOCKETS) or len(f"{directory}/{_SOCKET_NAME}".encode()) > _LONGEST_ADDRESS:
+    if any(map(conf.contains, (_UNIX_SOCKETS, _SOCKET_DIRECTORY))) or (directory := _socket_directory()) is None:
         yield
         return
     conf.set(_UNIX_SOCKETS, "true")
+    conf.set(_SOCKET_DIRECTORY, directory)
     try:
         yield
     finally:
         conf.remove(_UNIX_SOCKETS)
+        conf.remove(_SOCKET_DIRECTORY)
+
+
+@cache
+def _socket_directory() -> str | None:
+    """Where sockets are which nobody else may open: Spark asks those who do for nothing. None: its path is too long."""
+    directory = tempfile.mkdtemp(prefix="kohort-spark-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory if len(os.fsencode(f"{directory}/{_SOCKET_NAME}")) <= _LONGEST_ADDRESS else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
