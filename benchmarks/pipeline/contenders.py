@@ -119,7 +119,10 @@ class Structured(Contender):
     name, title = "structured", "Structured Streaming"
     measures = (*Contender.measures, "reading")
     source = "kafka"
-    remarks = ("Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",)
+    remarks = (
+        "Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",
+        "  it processes nothing before its query is started: the first result says how long its start takes",
+    )
 
     def tools(self) -> tuple[Tool, ...]:
         """Programs that it needs."""

@@ -43,6 +43,7 @@ from kohort.spark.internals import (
     unix_sockets_to_workers,
     unlogged_errors,
 )
+from tests.tools import JAVA
 
 from ..waiting import eventually
 
@@ -387,14 +388,20 @@ def test_a_progress_bar_that_is_there_is_stopped(spark: SparkSession) -> None:
 
 
 UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
+SOCKET_DIRECTORY: Final = "spark.python.unix.domain.socket.dir"
 
 
-def test_new_python_workers_are_talked_to_by_unix_sockets() -> None:
-    """In a process of its own: the first worker decides."""
+@pytest.mark.parametrize(
+    "before", [False, pytest.param(True, marks=pytest.mark.long)], ids=["no worker before", "one before"]
+)
+def test_the_first_python_worker_decides_for_unix_sockets(before: bool) -> None:
+    """In a process of its own. Each task has a worker of its own, some from after the settings were taken back."""
+    JAVA.require()
     program = textwrap.dedent(
         """
         import os
         import stat
+        import sys
         import tempfile
         import pyarrow as pa
         from pyspark.sql import SparkSession
@@ -408,13 +415,19 @@ def test_new_python_workers_are_talked_to_by_unix_sockets() -> None:
         def ask():
             return spark.range(0, 1, 1, 1).mapInArrow(look, "found STRING").head().found
 
-        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        spark = (
+            SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.python.worker.reuse", "false").getOrCreate()
+        )
+        if "before" in sys.argv:
+            ask()
         with unix_sockets_to_workers(spark):
             print(ask())
         print(ask(), spark.sparkContext._jsc.sc().conf().contains("spark.python.unix.domain.socket.enabled"))
         print(spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n + 1).collect())
         (directory,) = (each for each in os.scandir(tempfile.gettempdir()) if each.name.startswith("kohort-spark-"))
-        print(stat.filemode(directory.stat().st_mode), len(os.listdir(directory)) > 0)
+        print(stat.filemode(directory.stat().st_mode))
         print([each for each in os.listdir(tempfile.gettempdir()) if each.endswith(".sock")])
         """
     )
@@ -422,23 +435,51 @@ def test_new_python_workers_are_talked_to_by_unix_sockets() -> None:
     try:
         options = f'--driver-java-options "-Djava.io.tmpdir={tmp}" pyspark-shell'
         environment = {**os.environ, "TMPDIR": str(tmp), "PYSPARK_SUBMIT_ARGS": options}
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-        lines = ["true", "true False", "[2, 3]", "drwx------ True", "[]"]
-        assert done.stdout.splitlines()[-5:] == lines, done.stderr
+        command = [sys.executable, "-c", program, *(["before"] if before else [])]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        used = "false" if before else "true"
+        assert done.stdout.splitlines()[-5:] == [used, f"{used} False", "[2, 3]", "drwx------", "[]"], done.stderr
         assert not list(tmp.glob("kohort-spark-*"))
     finally:
         shutil.rmtree(tmp)
 
 
-def test_the_users_choice_of_sockets_stays(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("name", "value"), [(UNIX_SOCKETS, "false"), (SOCKET_DIRECTORY, "/somewhere")])
+def test_the_users_choice_of_sockets_stays(spark: SparkSession, name: str, value: str) -> None:
     conf = spark.sparkContext._jsc.sc().conf()
-    conf.set(UNIX_SOCKETS, "false")
+    names = (UNIX_SOCKETS, SOCKET_DIRECTORY)
+    conf.set(name, value)
     try:
+        before = [conf.contains(each) for each in names]
         with unix_sockets_to_workers(spark):
-            assert conf.get(UNIX_SOCKETS) == "false"
-        assert conf.get(UNIX_SOCKETS) == "false"
+            assert [conf.contains(each) for each in names] == before and conf.get(name) == value
+        assert [conf.contains(each) for each in names] == before and conf.get(name) == value
     finally:
-        conf.remove(UNIX_SOCKETS)
+        conf.remove(name)
+
+
+def test_executors_of_a_cluster_get_no_sockets_of_the_drivers(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = spark.sparkContext._jsc.sc()
+
+    class OfACluster:
+        """The context, but for that."""
+
+        def isLocal(self) -> bool:  # noqa: N802 -- as in Spark
+            return False
+
+        def conf(self) -> Any:
+            return context.conf()
+
+    class Handle:
+        def sc(self) -> OfACluster:
+            return OfACluster()
+
+    assert context.isLocal()
+    monkeypatch.setattr(spark.sparkContext, "_jsc", Handle())
+    with unix_sockets_to_workers(spark):
+        assert not context.conf().contains(UNIX_SOCKETS) and not context.conf().contains(SOCKET_DIRECTORY)
 
 
 @pytest.mark.parametrize(("length", "used"), [(60, True), (61, False)])

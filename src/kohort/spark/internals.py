@@ -310,13 +310,16 @@ def stop_progress_bar(spark: SparkSession) -> None:
 
 @contextmanager
 def unix_sockets_to_workers(spark: SparkSession) -> Iterator[None]:
-    """Meanwhile this process, if it is an executor, talks to the first Python workers that it starts by Unix sockets.
+    """Meanwhile Spark talks to the first Python workers that it starts by Unix sockets, where all is in this process.
 
     Over TCP a small task waits 40 ms for an acknowledgement that is delayed, since Spark leaves Nagle's algorithm on.
-    Spark keeps to what its first worker has, and to what the user has set. Executors elsewhere have their own settings.
+    Workers that are started later keep to what the first one had. What the user has set stays. Executors of a cluster
+    may ask for these settings at any time, so there they aren't touched.
     """
-    conf = spark.sparkContext._jsc.sc().conf()
-    if any(map(conf.contains, (_UNIX_SOCKETS, _SOCKET_DIRECTORY))) or (directory := _socket_directory()) is None:
+    context = spark.sparkContext._jsc.sc()
+    conf = context.conf()
+    given = any(map(conf.contains, (_UNIX_SOCKETS, _SOCKET_DIRECTORY)))
+    if given or not context.isLocal() or (directory := _socket_directory()) is None:
         yield
         return
     conf.set(_UNIX_SOCKETS, "true")
@@ -330,7 +333,10 @@ def unix_sockets_to_workers(spark: SparkSession) -> Iterator[None]:
 
 @cache
 def _socket_directory() -> str | None:
-    """Where sockets are which nobody else may open: Spark asks those who do for nothing. None: its path is too long."""
+    """A directory that this user alone may open, since Spark asks those who connect to a Unix socket for no secret.
+
+    It is removed when the process ends. None: its path is too long for sockets.
+    """
     directory = tempfile.mkdtemp(prefix="kohort-spark-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory if len(os.fsencode(f"{directory}/{_SOCKET_NAME}")) <= _LONGEST_ADDRESS else None
