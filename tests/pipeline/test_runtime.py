@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from kohort.client.streams.settings import GroupProtocol
 from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
 from kohort.spark.errors import ApplicationError
-from kohort.spark.runtime.subtopology_runner import THREAD_NAME
+from kohort.spark.runtime.chain_runner import THREAD_NAME
 from kohort.testing.broker import Broker
 
 from ..waiting import eventually

@@ -19,7 +19,10 @@ ROWS_SCHEMA = pa.schema(
     ]
 )
 """The rows of one sink. `partition`: the task's, or null where it follows from `route` or, without one, from `key`.
-A null `value` deletes. `timestamp` is in ms; null means the time of sending."""
+A null `value` deletes. `timestamp` is in ms; null means the time of sending.
+
+In a branch with mergers, rows with a `partition` are those of a store, as it is after the epoch; -1 - p stands for
+partition p of the topic, to which a row goes as it would without mergers."""
 
 DEAD_SCHEMA = pa.schema(
     [
@@ -52,16 +55,30 @@ class OffsetRange:
 
 
 @dataclass(frozen=True)
+class Mergers:
+    """Tasks of this instance that merge the rows of a branch at once, instead of reading them from the topic.
+
+    `partitions` is how many the topic has. `stream_times` has the tasks by their partitions, each with its stream time
+    (ms) before the epoch; None: it has read nothing yet.
+    """
+
+    partitions: int
+    stream_times: Mapping[int, int | None]
+
+
+@dataclass(frozen=True)
 class EpochInput:
     """One epoch of one subtopology: what to read, and the stream time (ms) of each partition before it.
 
     `partitions` is how many the topic has, if it is to be checked that records lie where their keys belong; else 0.
+    `mergers` has, by branch, the tasks that merge its rows at once.
     """
 
     epoch: int
     ranges: tuple[OffsetRange, ...]
     stream_times: Mapping[int, int] = field(default_factory=dict)
     partitions: int = 0
+    mergers: Mapping[int, Mergers] = field(default_factory=dict)
 
     @property
     def length(self) -> int:
@@ -74,8 +91,9 @@ class EpochStatistics:
     """What was read in an epoch.
 
     `records` and `bytes` (of keys and values) count all records; `reasons` those that were dropped, by why; `late` rows
-    that came after their window was closed. `max_times` has each partition's largest event time (ms). `dead` holds the
-    unreadable records (`DEAD_SCHEMA`).
+    that came after their window was closed. `max_times` has each partition's largest event time (ms); `merged_times`
+    the same of rows that were merged at once, by branch and the merging task's partition, null times as None. `dead`
+    holds the unreadable records (`DEAD_SCHEMA`).
     """
 
     records: int = 0
@@ -83,6 +101,7 @@ class EpochStatistics:
     reasons: dict[str, int] = field(default_factory=dict)
     late: int = 0
     max_times: dict[int, int] = field(default_factory=dict)
+    merged_times: dict[int, dict[int, int | None]] = field(default_factory=dict)
     dead: pa.Table = field(default_factory=DEAD_SCHEMA.empty_table)
 
     def drop(self, reason: str, count: int) -> None:

@@ -8,7 +8,7 @@ from kohort.client.types import TopicPartition
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
-from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan
+from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput
 from kohort.streams.tasks import TaskId
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
@@ -46,7 +46,7 @@ def application(kind: str, partitions: int) -> Application:
     """One of `KINDS`.
 
     count: in -> counts.
-    repartition: in -> how many of each key, by key -> counts.
+    repartition: in -> how many of each key, by key -> counts; at once, where the task that counts them runs beside.
     table: in -> counts, beside a table of users that is read before it.
     """
     parts: dict[str, tuple[Subtopology, SubtopologyPlan]] = {}
@@ -66,7 +66,9 @@ def application(kind: str, partitions: int) -> Application:
         repartition = InternalTopic(name=REPARTITION, partitions=partitions)
         parts["0"] = (
             Subtopology(source_topics=["in"], repartition_sinks=[REPARTITION]),
-            SubtopologyPlan("0", SubtopologyInputs("in", {})),
+            SubtopologyPlan(
+                "0", SubtopologyInputs("in", {}), {0: TopicOutput(REPARTITION, routed=True, merged_by="1")}
+            ),
         )
         parts["1"] = (
             Subtopology(repartition_sources=[repartition], changelogs=[changelog]),

@@ -12,21 +12,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
 from kohort.client.types import TopicPartition
 from kohort.spark.runtime import epoch_states, task_states
-from kohort.spark.runtime.effects import ForEpochs
+from kohort.spark.runtime.chain_epochs import ChainEpochs
+from kohort.spark.runtime.effects import Epoch, ForEpochs
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent, EpochState
 from kohort.spark.runtime.local_task import LocalTask
-from kohort.spark.runtime.subtopology_epochs import SubtopologyEpochs
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_states import TaskEffect, TaskEvent, TaskState
 from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.activation import Activation
 from tests.simulation.runtime.clock import Steps
+from tests.simulation.runtime.cluster import Cluster
 from tests.simulation.runtime.coordinator import Coordinator
 from tests.simulation.runtime.interpreter import Interpreter
 from tests.simulation.runtime.producer import Committer, Producer
@@ -138,32 +140,34 @@ def stored_before_commit() -> Any:
 def positions_not_advanced() -> Any:
     """What was committed is read again."""
 
-    def stored(self: SubtopologyEpochs, took_ms: float) -> None:
+    def stored(self: ChainEpochs, took_ms: float) -> None:
         self.happened(EV.STORED)
 
-    return patch.object(SubtopologyEpochs, "stored", stored)
+    return patch.object(ChainEpochs, "stored", stored)
 
 
 def positions_advanced_early() -> Any:
     """Positions move on when an epoch begins, and not when it is committed."""
-    planned = SubtopologyEpochs._planned
+    planned = ChainEpochs._planned
 
-    def early(self: SubtopologyEpochs, plan: Any) -> Any:
+    def early(self: ChainEpochs, plan: Any) -> Any:
         for each, task in zip(plan.ranges, plan.tasks, strict=True):
             self.tasks[task].positions[TopicPartition(each.topic, each.partition)] = each.end
         return planned(self, plan)
 
-    return patch.object(SubtopologyEpochs, "_planned", early)
+    return patch.object(ChainEpochs, "_planned", early)
 
 
 def tasks_mixed() -> Any:
     """What an epoch's tasks come to is told to the wrong ones of them."""
-    in_epoch = SubtopologyEpochs._in_epoch
+    stored = ChainEpochs.stored
 
-    def mixed(self: SubtopologyEpochs) -> list[LocalTask]:
-        return in_epoch(self)[::-1]
+    def mixed(self: ChainEpochs, took_ms: float) -> None:
+        assert self.epoch is not None
+        self.epoch.plan = replace(self.epoch.plan, ranges=self.epoch.plan.ranges[::-1])
+        stored(self, took_ms)
 
-    return patch.object(SubtopologyEpochs, "_in_epoch", mixed)
+    return patch.object(ChainEpochs, "stored", mixed)
 
 
 def stream_time_lost() -> Any:
@@ -178,21 +182,62 @@ def stream_time_lost() -> Any:
 
 def failures_never_reset() -> Any:
     """Failures add up, whatever succeeds in between."""
-    stored = SubtopologyEpochs.stored
+    stored = ChainEpochs.stored
 
-    def unforgiving(self: SubtopologyEpochs, took_ms: float) -> None:
+    def unforgiving(self: ChainEpochs, took_ms: float) -> None:
         before = {task.id: task.failures for task in self.tasks.values()}
-        moved = SubtopologyEpochs.happened
+        moved = ChainEpochs.happened
 
-        def happened(self: SubtopologyEpochs, event: EV, why: str | None = None, number: int = 0) -> None:
+        def happened(self: ChainEpochs, event: EV, why: str | None = None, number: int = 0) -> None:
             for task in self.tasks.values():
                 task.failures = before.get(task.id, 0)
             moved(self, event, why, number)
 
-        with patch.object(SubtopologyEpochs, "happened", happened):
+        with patch.object(ChainEpochs, "happened", happened):
             stored(self, took_ms)
 
-    return patch.object(SubtopologyEpochs, "stored", unforgiving)
+    return patch.object(ChainEpochs, "stored", unforgiving)
+
+
+# Merging at once ------------------------------------------------------------------------------------------------------
+
+
+def merged_without_reading() -> Any:
+    """Rows are merged at once, whatever lies in the repartition topic."""
+    return patch.object(ChainEpochs, "_behind", lambda self, task, output: 0)
+
+
+def merged_after_what_is_decided() -> Any:
+    """Rows are merged at once after what can be read of the topic, though more is written that isn't decided yet."""
+    return patch.object(
+        Cluster, "written", lambda self, partitions: {at: self.logs[at].stable for at in sorted(partitions)}
+    )
+
+
+def topic_forgotten_when_tasks_come() -> Any:
+    """A task's rows are merged at once, though its last owner may have sent some to the topic."""
+
+    def forgetful(self: ChainEpochs, task: LocalTask) -> None:
+        task.merges_from = None
+
+    return patch.object(ChainEpochs, "restored", forgetful)
+
+
+def merged_unfenced() -> Any:
+    """Tasks that merge don't commit where they are: nobody waits for their transaction."""
+    merged = ChainEpochs._merged
+
+    def unfenced(self: ChainEpochs, epoch: Epoch, number: int, times: Any) -> None:
+        before = epoch.offsets
+        merged(self, epoch, number, times)
+        epoch.offsets = before
+
+    return patch.object(ChainEpochs, "_merged", unfenced)
+
+
+def held_for_ever() -> Any:
+    """A stream waits for tasks that merge, however long they have to wait themselves."""
+    return patch("kohort.spark.runtime.chain_epochs._HOLDS", 10**9)
 
 
 # Activation -----------------------------------------------------------------------------------------------------------
@@ -333,10 +378,11 @@ BREAKAGES: Final[tuple[Breakage, ...]] = (
     positions_not_advanced, positions_advanced_early, tasks_mixed, stream_time_lost, failures_never_reset,
     unstable_offsets_taken, dangling_not_ended, restored_to_wrong_end, restored_too_early, committed_by_nobody,
     acknowledged_early, lost_and_running, lost_epoch_goes_on, revoked_epoch_aborted, demoted_in_silence,
-    promoted_as_it_is, reopened_without_closing, due_ignored, never_tried_again,
+    promoted_as_it_is, merged_without_reading, merged_after_what_is_decided, topic_forgotten_when_tasks_come,
+    merged_unfenced, reopened_without_closing, due_ignored, never_tried_again,
 )  # fmt: skip
 
-HARMLESS: Final[tuple[Breakage, ...]] = (stale_outcomes_taken,)
+HARMLESS: Final[tuple[Breakage, ...]] = (stale_outcomes_taken, held_for_ever)
 """Not noticed, and nothing is wrong: an effect has one outcome, and where that is stale the tables ignore it."""
 
 

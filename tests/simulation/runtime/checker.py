@@ -54,7 +54,7 @@ class Checker:
         manager = self._manager
         return (
             {task.id: task.state for task in manager.tasks.values()},
-            {name: epochs.state for name, epochs in manager.epochs.items()},
+            {epochs.chain.id: epochs.state for epochs in manager.chains},
         )
 
     def decided(self, cause: object, before: Before, effects: list[Effect]) -> None:
@@ -106,7 +106,7 @@ class Checker:
                     self._fail("nothing waits", f"{task} has {effect} under way")
             elif task_id in under_way:
                 self._fail("nothing waits", f"{task}: nobody waits for {under_way[task_id][0]}")
-            if state in _IN_EPOCH and (epochs.epoch is None or task_id not in epochs.epoch.plan.tasks):
+            if state in _IN_EPOCH and (epochs.epoch is None or task_id not in epochs.epoch.plan.all_tasks):
                 self._fail("nothing waits", f"{task} is in no epoch: {epochs.state.name}")
             if state in RESTING and epochs.stopped is None:
                 self._fail("nothing waits", f"{task} rests")
@@ -123,7 +123,8 @@ class Checker:
             for partition, position in task.positions.items():
                 if position > (committed := self._instance.cluster.oracle.offsets.get(partition, 0)):
                     self._fail("counted once", f"{task} has read {partition} to {position}, committed is {committed}")
-        for name, epochs in manager.epochs.items():
+        for epochs in manager.chains:
+            name = epochs.chain.id
             effect = under_way.get(name)
             if epochs.state in (EpochState.IDLE, EpochState.STOPPED):
                 if effect is not None and effect[0].effect not in _HARMLESS:
@@ -139,7 +140,7 @@ class Checker:
 
     def epoch_over(self, epoch: Epoch, *, failed: bool) -> None:
         """An epoch is stored, or has failed."""
-        for task in epoch.plan.tasks:
+        for task in epoch.plan.all_tasks:
             self._failures[task] = self._failures[task] + 1 if failed else 0
 
     def stops(self, why: str) -> None:

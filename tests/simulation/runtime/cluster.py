@@ -154,6 +154,10 @@ class Cluster:
                     raise
                 yield AGAIN_MS
 
+    def written(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """High watermarks."""
+        return {partition: self.logs[partition].end for partition in sorted(partitions)}
+
     def ends(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
         """Last stable offsets."""
         found = {partition: self.logs[partition].stable for partition in sorted(partitions)}

@@ -38,7 +38,7 @@ class Interpreter:
     """Does the effects of an instance.
 
     Attributes:
-        under_way: effects, by task or subtopology, with the work that they are.
+        under_way: effects, by task or chain, with the work that they are.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -100,7 +100,7 @@ class Interpreter:
         task, operation, manager = effect.task, effect.operation, self._manager
         match effect.effect:
             case TaskEffect.RESTORE:
-                steps = self.activation.activate(task, self.committer(task.subtopology).open)
+                steps = self.activation.activate(task, self.committer(manager.epochs[task.subtopology].chain.id).open)
                 self._start(
                     task, effect, steps, self._done(effect, lambda value: manager.restored(task, operation, *value))
                 )
@@ -158,15 +158,15 @@ class Interpreter:
 
     # Epochs -----------------------------------------------------------------------------------------------------
 
-    def committer(self, subtopology: str) -> Committer:
-        """Sends and commits a subtopology's epochs."""
-        if subtopology not in self._committers:
-            name = transactional_id(self._instance.process.process_id, subtopology)
-            self._committers[subtopology] = Committer(lambda: Producer(self._cluster, name), self._instance.member)
-        return self._committers[subtopology]
+    def committer(self, chain: str) -> Committer:
+        """Sends and commits a chain's epochs."""
+        if chain not in self._committers:
+            name = transactional_id(self._instance.process.process_id, chain)
+            self._committers[chain] = Committer(lambda: Producer(self._cluster, name), self._instance.member)
+        return self._committers[chain]
 
     def _for_epochs(self, effect: ForEpochs) -> None:
-        name, operation, manager = effect.subtopology, effect.operation, self._manager
+        name, operation, manager = effect.chain, effect.operation, self._manager
         committer = self.committer(name)
 
         def then(event: EpochEvent, failed: Callable[[Exception], EpochEvent]) -> Outcome:
@@ -213,22 +213,26 @@ class Interpreter:
         return EpochEvent.GATHERED if effect.effect is EpochEffect.GATHER else EpochEvent.DUE
 
     def _until_next_look(self) -> Steps:
-        """All idle subtopologies of an instance look at the same moment."""
+        """All idle chains of an instance look at the same moment."""
         yield POLL_MS - self._cluster.clock.now % POLL_MS
 
     def _look(self, name: str) -> Steps:
         epochs = self._manager.epochs[name]
-        partitions = epochs.plan.inputs.partitions(epochs.running)
+        partitions, unsettled = epochs.chain.partitions(epochs.running), epochs.unsettled
         ends = yield from self._cluster.ask("ends", lambda: self._cluster.ends(partitions))
-        return ends
+        written = {}
+        if unsettled:
+            written = yield from self._cluster.ask("written", lambda: self._cluster.written(unsettled))
+        return ends, written
 
     def _looked(self, effect: ForEpochs, work: Work) -> list[Effect]:
         if work.cancelled:
             return []
-        name, operation, manager = effect.subtopology, effect.operation, self._manager
+        name, operation, manager = effect.chain, effect.operation, self._manager
         if work.error is not None:
             return manager.epoch_happened(name, operation, EpochEvent.UNSEEN, str(work.error))
-        return manager.looked(name, operation, work.value, {}, self._cluster.clock.now / 1000)
+        partitions = dict.fromkeys(manager.epochs[name].chain.repartitioned, self._instance.application.partitions)
+        return manager.looked(name, operation, *work.value, partitions, self._cluster.clock.now / 1000)
 
     def _job(self, effect: ForEpochs) -> Steps:
         assert effect.epoch is not None
@@ -243,7 +247,7 @@ class Interpreter:
     def _job_done(self, effect: ForEpochs, work: Work) -> list[Effect]:
         if work.cancelled:
             return []
-        name, operation, manager = effect.subtopology, effect.operation, self._manager
+        name, operation, manager = effect.chain, effect.operation, self._manager
         if work.error is not None:
             return self._epoch_failed(effect, work)
         self._made[name] = work.value
@@ -252,12 +256,12 @@ class Interpreter:
     def _send(self, effect: ForEpochs) -> Steps:
         assert effect.epoch is not None and effect.epoch.offsets is not None
         offsets = {at: (to.offset, to.metadata) for at, to in effect.epoch.offsets.items()}
-        yield from self.committer(effect.subtopology).send(self._made[effect.subtopology], offsets)
+        yield from self.committer(effect.chain).send(self._made[effect.chain], offsets)
 
     def _committed(self, effect: ForEpochs, work: Work) -> list[Effect]:
         if work.cancelled:
             return []
-        name, operation, manager = effect.subtopology, effect.operation, self._manager
+        name, operation, manager = effect.chain, effect.operation, self._manager
         if work.error is not None:
             return manager.epoch_happened(name, operation, while_committing(work.error), str(work.error))
         self._positions[name] = work.value
@@ -265,7 +269,7 @@ class Interpreter:
 
     def _store(self, effect: ForEpochs) -> Steps:
         """Write what is committed: store by store, and a failure between two leaves the others behind."""
-        made, positions = self._made[effect.subtopology], self._positions[effect.subtopology]
+        made, positions = self._made[effect.chain], self._positions[effect.chain]
         for changelog, rows in made.rows.items():
             yield self._instance.takes() // 2
             if self._rng.random() < self._cluster.faults.store:
@@ -284,15 +288,15 @@ class Interpreter:
             return self._epoch_failed(effect, work)
         assert effect.epoch is not None
         self._instance.checker.epoch_over(effect.epoch, failed=False)
-        return self._manager.stored(effect.subtopology, effect.operation, 100.0)
+        return self._manager.stored(effect.chain, effect.operation, 100.0)
 
     def _epoch_failed(self, effect: ForEpochs, work: Work) -> list[Effect]:
         assert effect.epoch is not None
         self._instance.checker.epoch_over(effect.epoch, failed=True)
-        return self._manager.epoch_happened(effect.subtopology, effect.operation, EpochEvent.FAILED, str(work.error))
+        return self._manager.epoch_happened(effect.chain, effect.operation, EpochEvent.FAILED, str(work.error))
 
     def _send_later(self, effect: ForEpochs) -> Steps:
-        yield from self.committer(effect.subtopology).abort()
+        yield from self.committer(effect.chain).abort()
         yield from _pause(effect.seconds)
 
     def _abort(self, committer: Committer, before: Work | None) -> Steps:
@@ -312,7 +316,7 @@ def shown(effect: Effect) -> str:
     ranges = [] if effect.epoch is None else effect.epoch.plan.ranges
     return " ".join(
         [
-            f"{effect.subtopology}: {name}",
+            f"{effect.chain}: {name}",
             *(f"{each.topic}-{each.partition}:{each.start}-{each.end}" for each in ranges),
         ]
     )

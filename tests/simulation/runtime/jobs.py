@@ -47,7 +47,7 @@ def run_job(application: Application, logs: Logs, disk: Disk, epoch: Epoch) -> M
         made.statistics.records += len(records)
         made.statistics.bytes += 100 * len(records)
         if records:
-            _take(made, application, disk, epoch.table, task, partition, records)
+            _take(made, application, disk, epoch, task, partition, records)
     return made
 
 
@@ -55,29 +55,51 @@ def _take(
     made: Made,
     application: Application,
     disk: Disk,
-    table: str | None,
+    epoch: Epoch,
     task: TaskId,
     partition: TopicPartition,
     records: list[tuple[int, Record]],
 ) -> None:
-    copies = made.records.setdefault(TopicPartition(f"copies-{task.subtopology}", task.partition), [])
-    copies += [Record(record.key, record.value, record.at, (partition, offset)) for offset, record in records]
+    table = epoch.table
+    _copy(made, task, [Record(record.key, record.value, record.at, (partition, offset)) for offset, record in records])
     if table is None:
         made.statistics.max_times[task.partition] = max(record.at for _, record in records)
     if table is None and task.subtopology not in application.counting:
+        mergers = {merger.partition: merger for tasks in epoch.plan.mergers.values() for merger in tasks}
         for offset, record in records:
-            at = TopicPartition(REPARTITION, partition_of(record.key, application.partitions))
+            number = partition_of(record.key, application.partitions)
             sent = Record(record.key, record.value, record.at, (partition, offset))
-            made.records.setdefault(at, []).append(sent)
+            if number in mergers:
+                _merge(made, application, disk, mergers[number], sent)
+            else:
+                made.records.setdefault(TopicPartition(REPARTITION, number), []).append(sent)
         return
+    _store(made, application, disk, task, table, [record for _, record in records])
+
+
+def _merge(made: Made, application: Application, disk: Disk, task: TaskId, record: Record) -> None:
+    """A record is counted by a task that runs beside."""
+    _copy(made, task, [record])
+    times = made.statistics.merged_times.setdefault(0, {})
+    times[task.partition] = max(record.at, times.get(task.partition) or record.at)
+    _store(made, application, disk, task, None, [record])
+
+
+def _copy(made: Made, task: TaskId, records: list[Record]) -> None:
+    made.records.setdefault(TopicPartition(f"copies-{task.subtopology}", task.partition), []).extend(records)
+
+
+def _store(
+    made: Made, application: Application, disk: Disk, task: TaskId, table: str | None, records: list[Record]
+) -> None:
     name = COUNTS if table is None else USERS
     if task not in disk.open:
         raise InvariantError(f"stores in turn: a job looks up in the store of {task}, which is closed")
     before = disk.open[task][name].rows
-    rows: dict[str, int] = {}
-    for _, record in records:
+    changelog = application.changelog(task, name)
+    rows = made.rows.setdefault(changelog, {})
+    for record in records:
         old = rows.get(record.key, before.get(record.key, 0))
         rows[record.key] = old + record.value if table is None else record.value
-    changelog = application.changelog(task, name)
-    made.rows[changelog], made.stores[changelog] = rows, (task, name)
+    made.stores[changelog] = (task, name)
     made.records[changelog] = [Record(key, value) for key, value in rows.items()]

@@ -1,4 +1,8 @@
-"""What must be in the logs: each input offset counts once, in order, with the right totals. Asked at each commit."""
+"""What must be in the logs: each input offset counts once, in order, with the right totals. Asked at each commit.
+
+What is made for a task that counts it beside isn't sent to it; then that task's offset is committed as it was. On
+whichever way records come to it, those of a partition of the source must come in order.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ class Oracle:
     Attributes:
         offsets: what is committed, by input partition.
         tables: what the stores must have, by changelog.
+        merged: how many records were counted without having been in the repartition topic.
     """
 
     def __init__(self, application: Application, logs: Logs) -> None:
@@ -34,7 +39,9 @@ class Oracle:
         self.offsets: dict[TopicPartition, int] = {}
         self.tables: dict[TopicPartition, Rows] = {}
         self.commits = 0
+        self.merged = 0
         self._stream_times: dict[TaskId, int] = {}
+        self._counted: dict[tuple[TaskId, TopicPartition], int] = {}
 
     def committed(self, name: str, transaction: Transaction) -> None:
         """A transaction counts: checks all that it wrote. Called when that is decided.
@@ -44,15 +51,28 @@ class Oracle:
         """
         self.commits += 1
         expected: dict[TopicPartition, list[Record]] = {}
-        for partition, (offset, text) in transaction.offsets.items():
+        merging = {
+            at.partition: 0
+            for at, (offset, _) in transaction.offsets.items()
+            if at.topic == REPARTITION and offset == self.offsets.get(at, 0)
+        }
+        for partition, (offset, _) in transaction.offsets.items():
             before = self.offsets.get(partition, 0)
+            if partition.topic == REPARTITION and partition.partition in merging:
+                continue
             if offset <= before:
                 self._fail(name, f"{partition} is committed up to {offset}, after {before}")
             subtopology, table = self._readers[partition.topic]
             task = TaskId(subtopology, partition.partition)
             records = self._logs[partition].counting(before, offset)
-            self._follow(task, table, partition, records, expected)
+            self._follow(task, table, partition, records, expected, merging)
             self.offsets[partition] = offset
+        if not all(merging.values()):
+            self._fail(name, f"{transaction.offsets}: nothing was merged, of {merging}")
+        self.merged += sum(merging.values())
+        for partition, (_, text) in transaction.offsets.items():
+            subtopology, _ = self._readers[partition.topic]
+            task = TaskId(subtopology, partition.partition)
             said = committed_by(text)
             if said is None or said.stream_time != self._stream_times.get(task):
                 self._fail(name, f"{partition}: stream time is {self._stream_times.get(task)}, and {said} is committed")
@@ -69,6 +89,7 @@ class Oracle:
         partition: TopicPartition,
         records: list[tuple[int, Record]],
         expected: dict[TopicPartition, list[Record]],
+        merging: dict[int, int],
     ) -> None:
         """What has to be written for these records of a task's input."""
         application = self._application
@@ -84,13 +105,34 @@ class Oracle:
             self._stream_times[task] = max(time, self._stream_times.get(task, time))
         if not table and task.subtopology not in application.counting:
             for offset, record in records:
-                at = TopicPartition(REPARTITION, partition_of(record.key, application.partitions))
-                expected.setdefault(at, []).append(Record(record.key, record.value, record.at, (partition, offset)))
+                number = partition_of(record.key, application.partitions)
+                sent = Record(record.key, record.value, record.at, (partition, offset))
+                if number in merging:
+                    merging[number] += 1
+                    self._merge(TaskId(*application.counting, number), sent, expected)
+                else:
+                    expected.setdefault(TopicPartition(REPARTITION, number), []).append(sent)
             return
-        changelog = application.changelog(task, USERS if table else COUNTS)
+        self._store(task, table, [record for _, record in records], expected)
+
+    def _merge(self, task: TaskId, record: Record, expected: dict[TopicPartition, list[Record]]) -> None:
+        """A record is counted by a task that runs beside."""
+        expected.setdefault(TopicPartition(f"copies-{task.subtopology}", task.partition), []).append(record)
+        self._stream_times[task] = max(record.at, self._stream_times.get(task, record.at))
+        self._store(task, "", [record], expected)
+
+    def _store(
+        self, task: TaskId, table: str, records: list[Record], expected: dict[TopicPartition, list[Record]]
+    ) -> None:
+        changelog = self._application.changelog(task, USERS if table else COUNTS)
         rows = self.tables.setdefault(changelog, {})
-        changed: dict[str, None] = {}
-        for _, record in records:
+        changed = dict.fromkeys(record.key for record in expected.get(changelog, ()))
+        for record in records:
+            if record.source is not None:
+                source, offset = record.source
+                if offset <= self._counted.get((task, source), -1):
+                    self._fail(task, f"{record} comes after one of the same partition that was made later")
+                self._counted[task, source] = offset
             rows[record.key] = record.value if table else rows.get(record.key, 0) + record.value
             changed[record.key] = None
         expected[changelog] = [Record(key, rows[key]) for key in changed]

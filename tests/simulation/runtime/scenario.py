@@ -187,7 +187,7 @@ def simulate(seed: int, faults: Faults | None = None) -> Counter[str]:
         cluster = scenario.run()
     except Exception as error:
         raise failure(seed, scenario.cluster, error) from error
-    return cluster.counts + Counter(seeds=1, commits=cluster.oracle.commits)
+    return cluster.counts + Counter(seeds=1, commits=cluster.oracle.commits, merged=cluster.oracle.merged)
 
 
 def failure(seed: int, cluster: Cluster, error: Exception) -> InvariantError:

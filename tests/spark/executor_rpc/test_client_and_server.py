@@ -103,7 +103,7 @@ def test_a_retried_split_replaces_its_report(server: RpcServer, driver: RpcAddre
         schema=DEAD_SCHEMA,
     )  # fmt: skip
     assert driver.report("0", run, 0, 0, "fetch", EpochStatistics(1, 2, {"no key": 3}, 4, {0: 5}))
-    assert driver.report("0", run, 0, 0, "fetch", EpochStatistics(10, 20, {"no key": 30}, 40, {0: 50}, dead))
+    assert driver.report("0", run, 0, 0, "fetch", EpochStatistics(10, 20, {"no key": 30}, 40, {0: 50}, dead=dead))
     assert driver.report("0", run, 0, 1, "fetch", EpochStatistics(1, 1, {"no key": 1}, 1))
     reports = server.end_epoch("0", run)
     assert [(report.split, report.records) for report, _ in reports] == [(0, 10), (1, 1)]

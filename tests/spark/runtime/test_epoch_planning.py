@@ -8,6 +8,10 @@ T0, T1 = TaskId("0", 0), TaskId("0", 1)
 INPUTS = SubtopologyInputs("s", {"table": "t"})
 
 
+def _ten(subtopology: str) -> int:
+    return 10
+
+
 def _moved(positions: dict[At, int], plan: EpochPlan) -> None:
     for each in plan.ranges:
         positions[At(each.topic, each.partition)] = each.end
@@ -16,8 +20,8 @@ def _moved(positions: dict[At, int], plan: EpochPlan) -> None:
 def test_tables_come_first_and_to_their_end() -> None:
     ends = {At("t", 0): 25, At("t", 1): 3, At("s", 0): 100, At("s", 1): 0}
     positions = dict.fromkeys(ends, 0)
-    this, seen = PollRound(INPUTS, ends), []
-    while (plan := this.next(positions, [T0, T1], 10)) is not None:
+    this, seen = PollRound({"0": INPUTS}, ends), []
+    while (plan := this.next(positions, [T0, T1], _ten)) is not None:
         seen.append((plan.input, plan.ranges))
         _moved(positions, plan)
     assert seen == [
@@ -31,25 +35,37 @@ def test_tables_come_first_and_to_their_end() -> None:
 
 def test_a_table_that_grows_does_not_keep_the_stream_waiting() -> None:
     positions = {At("t", 0): 5, At("s", 0): 0}
-    this = PollRound(INPUTS, {At("t", 0): 5, At("s", 0): 1})
-    plan = this.next(positions, [T0], 10)
+    this = PollRound({"0": INPUTS}, {At("t", 0): 5, At("s", 0): 1})
+    plan = this.next(positions, [T0], _ten)
     assert plan is not None and plan.input == STREAM
     _moved(positions, plan)
-    assert this.next(positions, [T0], 10) is None
+    assert this.next(positions, [T0], _ten) is None
 
 
 def test_tasks_that_came_later_wait_for_the_next_round() -> None:
-    this = PollRound(SubtopologyInputs("s", {}), {At("s", 0): 5})
-    plan = this.next({At("s", 0): 0, At("s", 1): 0}, [T0, T1], 10)
+    this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 5})
+    plan = this.next({At("s", 0): 0, At("s", 1): 0}, [T0, T1], _ten)
     assert plan is not None and plan.tasks == (T0,)
 
 
 def test_each_gets_on_however_small_the_limit() -> None:
-    this = PollRound(SubtopologyInputs("s", {}), {At("s", 0): 5, At("s", 1): 5})
-    plan = this.next({At("s", 0): 0, At("s", 1): 0}, [T0, T1], 1)
+    this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 5, At("s", 1): 5})
+    plan = this.next({At("s", 0): 0, At("s", 1): 0}, [T0, T1], lambda _: 1)
     assert plan is not None and [each.length for each in plan.ranges] == [1, 1]
 
 
 def test_tables_alone() -> None:
-    this = PollRound(SubtopologyInputs(None, {"table": "t"}), {At("t", 0): 0})
-    assert this.next({At("t", 0): 0}, [T0], 10) is None
+    this = PollRound({"0": SubtopologyInputs(None, {"table": "t"})}, {At("t", 0): 0})
+    assert this.next({At("t", 0): 0}, [T0], _ten) is None
+
+
+def test_streams_are_read_in_order_unless_they_are_held() -> None:
+    inputs = {"1": SubtopologyInputs("r", {}), "0": SubtopologyInputs("s", {})}
+    ends, tasks = {At("r", 0): 5, At("s", 0): 7}, [T0, TaskId("1", 0)]
+    for held, expected in (("none", ["r", "s"]), ("0", ["r"]), ("1", ["s"])):
+        positions = dict.fromkeys(ends, 0)
+        this, seen = PollRound(inputs, ends), []
+        while (plan := this.next(positions, tasks, _ten, held=lambda name, held=held: name == held)) is not None:
+            seen.append(plan.ranges[0].topic)
+            _moved(positions, plan)
+        assert seen == expected

@@ -16,8 +16,8 @@ import pytest
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.runtime import task_offset_reporting
+from kohort.spark.runtime.chain_runner import THREAD_NAME
 from kohort.spark.runtime.instance import Instance
-from kohort.spark.runtime.subtopology_runner import THREAD_NAME
 from kohort.spark.state import StateDirectoryError
 from kohort.streams.tasks import TaskId
 from kohort.testing.broker import Broker

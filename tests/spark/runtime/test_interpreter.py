@@ -23,14 +23,14 @@ from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.program.committed_metadata import Fingerprint
-from kohort.spark.runtime import subtopology_epochs
+from kohort.spark.runtime import chain_epochs
 from kohort.spark.runtime.activation import Activated
+from kohort.spark.runtime.chain_runner import ChainRunner
 from kohort.spark.runtime.epoch_interpreter import EpochInterpreter
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import EpochWrites
 from kohort.spark.runtime.interpreter import Interpreter
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, Unreadable
-from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_states import TaskState
 from kohort.spark.runtime.under_way import UnderWay
@@ -166,6 +166,12 @@ class _Ends:
             raise self.no_partitions.pop(0)
         return dict.fromkeys(topics, 4)
 
+    async def written(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self.of(partitions)
+
+    async def known_partitions(self, topic: str) -> int:
+        return 4
+
     async def pause(self) -> None:
         await asyncio.sleep(0.001)
 
@@ -186,14 +192,14 @@ class _World(Listener):
         self.restorable = asyncio.Event()
         self.restorable.set()
         self.manager = TaskManager({"0": plan}, Fingerprint("p"))
-        self.runner = SubtopologyRunner(
-            plan, lambda: self.jobs, self.committer, self.stores.of,  # type: ignore[arg-type]
+        self.runner = ChainRunner(
+            self.manager.epochs["0"].chain, lambda name: self.jobs, self.committer, self.stores.of,  # type: ignore[arg-type]
             **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
         )  # fmt: skip
         application: Any = SimpleNamespace(changelogs=lambda task: {"counts": TopicPartition("c", task.partition)})
         under_way = UnderWay(self.stopped.append)
         self.epoch_interpreter = EpochInterpreter(
-            self.manager, self.ends, lambda subtopology: self.runner, under_way, listener=self,
+            self.manager, self.ends, lambda chain: self.runner, under_way, listener=self,
             fail=self.stopped.append,
         )  # fmt: skip
         self.interpreter = Interpreter(
@@ -432,7 +438,7 @@ def test_what_is_refused_is_sent_again_and_nothing_is_computed_again() -> None:
 
 
 def test_a_job_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subtopology_epochs, "_BACK_OFF_S", (0, 0, 0))
+    monkeypatch.setattr(chain_epochs, "_BACK_OFF_S", (0, 0, 0))
 
     async def scenario(world: _World) -> None:
         world.jobs.failures = [RuntimeError("an executor is gone")]
@@ -445,7 +451,7 @@ def test_a_job_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_always_fails_stops_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subtopology_epochs, "_BACK_OFF_S", (0, 0, 0))
+    monkeypatch.setattr(chain_epochs, "_BACK_OFF_S", (0, 0, 0))
 
     async def scenario(world: _World) -> None:
         world.jobs.failures = [RuntimeError("a bug")] * 3
@@ -484,7 +490,7 @@ def test_dead_letters_do_not() -> None:
 
 
 def test_a_broker_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subtopology_epochs, "_UNSEEN_S", 0.001)
+    monkeypatch.setattr(chain_epochs, "_UNSEEN_S", 0.001)
 
     async def scenario(world: _World) -> None:
         world.ends.failures = [RequestTimeoutError("no answer")] * 5
@@ -504,7 +510,7 @@ STEPS = ("planned", "job", "committed", "stored")
 @pytest.mark.parametrize("how", ["lost", "raises"])
 def test_stopped_between_any_two_steps(step: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever happens, what counts is what was committed; and the task comes back, or is let go of."""
-    monkeypatch.setattr(subtopology_epochs, "_BACK_OFF_S", (0, 0, 0))
+    monkeypatch.setattr(chain_epochs, "_BACK_OFF_S", (0, 0, 0))
     reached = asyncio.Event()
 
     async def probe(at: str) -> None:
@@ -541,12 +547,12 @@ def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.M
         await world.until(world.jobs.started.is_set)
         world.ends.now[S0] = 25
         await world.epoch_interpreter.look()
-        assert epochs.lag == 25
+        assert epochs.lag("0") == 25
         world.ends.failures = [RequestTimeoutError("no answer")]
         await world.epoch_interpreter.look()
-        assert epochs.lag == 25  # as of then
+        assert epochs.lag("0") == 25  # as of then
         world.jobs.gate.set()
-        await world.until(lambda: epochs.lag == 0)
+        await world.until(lambda: epochs.lag("0") == 0)
 
     with_interpreter(scenario)
 
@@ -571,7 +577,7 @@ def test_nothing_of_an_epoch_is_kept_when_it_is_over() -> None:
         world.assigned(T0)
         await world.until(lambda: world.epochs)
         runner = world.runner
-        assert not runner._writes.records and not runner._by_partition and not runner._positions
+        assert not runner._writes.records and not runner._in_epoch and not runner._positions
 
     with_interpreter(scenario)
 
@@ -661,7 +667,7 @@ def test_what_is_aborted_ends_its_cleanup() -> None:
 
 
 def test_a_job_that_cannot_be_cancelled_is_abandoned_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kohort.spark.runtime.subtopology_runner._ABANDON_S", 0.05)
+    monkeypatch.setattr("kohort.spark.runtime.chain_runner._ABANDON_S", 0.05)
 
     async def main() -> None:
         world = _World()

@@ -75,7 +75,7 @@ class ManagedTasks:
         self.do(self.manager.epoch_happened("0", self.epoch(effect).operation, event, why))
 
     def looked(self, ends: dict[TopicPartition, int], now: float = 0) -> None:
-        self.do(self.manager.looked("0", self.epoch(EpochEffect.LOOK).operation, ends, {}, now))
+        self.do(self.manager.looked("0", self.epoch(EpochEffect.LOOK).operation, ends, {}, {}, now))
 
     def job_done(self, max_times: dict[int, int] | None = None) -> Epoch:
         effect = self.epoch(EpochEffect.JOB)

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 import pyarrow as pa
 
-from kohort.spark.epoch import EpochStatistics, OffsetRange
+from kohort.spark.epoch import EpochStatistics, Mergers, OffsetRange
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import MAGIC, from_ipc, receive_exactly, receive_frame, send_frame, to_ipc
 from kohort.spark.executor_rpc.messages import (
@@ -48,6 +48,7 @@ class SplitInput:
     ranges: tuple[OffsetRange, ...]
     stream_times: Mapping[int, int]
     partitions: int = 0
+    mergers: Mapping[int, Mergers] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -68,7 +69,8 @@ class RpcAddress:
         """What split `split` of `splits` reads of the epoch that runs; as in `InputRequest`."""
         response, _ = self._request(InputRequest(subtopology, split, splits, whole_partitions), InputResponse)
         ranges = tuple(OffsetRange(*each) for each in response.ranges)
-        return SplitInput(response.run, ranges, response.stream_times, response.partitions, response.secrets)
+        mergers = {branch: Mergers(*each) for branch, each in response.mergers.items()}
+        return SplitInput(response.run, ranges, response.stream_times, response.partitions, mergers, response.secrets)
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
         """The values of keys, in their order, null where the store has none. No partitions: of a global store."""

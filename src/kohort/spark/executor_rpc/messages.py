@@ -39,6 +39,7 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
         ranges: topic, partition, start and end.
         stream_times: of all partitions, in ms.
         partitions: as in `kohort.spark.epoch.EpochInput`.
+        mergers: likewise; by branch, the topic's partitions and the tasks' stream times (ms).
         secrets: passwords that the executor needs to read, by their names in `ClientConfig`.
     """
 
@@ -46,6 +47,7 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
     ranges: list[tuple[str, int, int, int]]
     stream_times: dict[int, int]
     partitions: int = 0
+    mergers: dict[int, tuple[int, dict[int, int | None]]] = {}
     secrets: dict[str, str] = {}
 
 

@@ -255,6 +255,7 @@ class RpcServer:
             [(each.topic, each.partition, each.start, each.end) for each in ranges],
             dict(epoch.input.stream_times),
             epoch.input.partitions,
+            {branch: (each.partitions, dict(each.stream_times)) for branch, each in epoch.input.mergers.items()},
             self._secrets,
         )
 

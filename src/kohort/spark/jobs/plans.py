@@ -26,6 +26,7 @@ from kohort.spark.jobs.terminals import (
     aggregated_rows,
     arrow_aggregated,
     merged,
+    merged_at_once,
     partials,
     row_time,
     state_lookup_of,
@@ -80,8 +81,8 @@ class Plans:
         self._subtopology = subtopology
         self._servers = servers
 
-    def branch(self, number: int, context: StageContext) -> DataFrame:
-        """The plan of a branch, whose rows have `ROWS_SCHEMA`."""
+    def branch(self, number: int, context: StageContext, *, merging: bool = False) -> DataFrame:
+        """The plan of a branch, whose rows have `ROWS_SCHEMA`. `merging`: it has mergers in this epoch."""
         branch = self._subtopology.branches[number]
         source = self._subtopology.input
         if isinstance(source, PartialsInput):
@@ -96,8 +97,8 @@ class Plans:
                 return to_topic(rows, branch.terminal, source.event_time)
             case ToRows():
                 return to_rows(rows, branch.terminal)
-            case ToPartials():
-                return to_partials(rows, branch.terminal)
+            case ToPartials(aggregate=spec):
+                return merged_at_once(rows, spec, context) if merging else to_partials(rows, branch.terminal)
             case Aggregate(spec):
                 _demand_partition(rows, f"aggregate {spec.name!r}")
                 return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, context)

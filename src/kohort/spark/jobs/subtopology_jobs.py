@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.client.config import ClientConfig
@@ -23,6 +24,7 @@ from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.session_settings import shuffle_into
 from kohort.spark.jobs.stages.context import READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
+from kohort.spark.jobs.stages.stream_time import LAST_MS
 from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToPartials, TopicInput
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
 from kohort.spark.reading.secrets import without_secrets
@@ -31,6 +33,19 @@ SMALL_EPOCH: Final = 20_000
 """Up to so many offsets, one split reads them all: its plan needs no exchange, and so is built once."""
 
 _log = logging.getLogger(__name__)
+
+
+Build = Callable[[int, StageContext], DataFrame]
+"""Builds the plan of a branch, by its number."""
+
+
+class PlanKey(NamedTuple):
+    """What a plan is for: `name` is the subtopology's id, or "id/table"; `merging`, whether there are mergers."""
+
+    name: str
+    branch: int
+    splits: int
+    merging: bool
 
 
 class SubtopologyJobs:
@@ -59,8 +74,8 @@ class SubtopologyJobs:
         self._rpc_address = RpcAddress(rpc_server.address, rpc_server.token, rpc_server.handover)
         self._parallelism = parallelism
         self._plans = Plans(spark, subtopology, without_secrets(servers))
-        self._reusable: dict[tuple[str, int, int], DataFrame] = {}
-        self._built_each_time: set[tuple[str, int, int]] = set()
+        self._reusable: dict[PlanKey, DataFrame] = {}
+        self._built_each_time: set[PlanKey] = set()
         self._job_group = f"kohort-{subtopology.id}-{id(self):x}"
 
     def run(self, epoch_input: EpochInput) -> EpochOutput:
@@ -72,13 +87,18 @@ class SubtopologyJobs:
             Exception: whatever Spark says of a job that failed or was cancelled.
         """
         branches = self._subtopology.branches
-        rows, statistics = self._run(self._subtopology.id, epoch_input, len(branches), self._plans.branch)
+        rows, statistics = self._run(self._subtopology.id, epoch_input, len(branches), self._branch(epoch_input))
         if isinstance(self._subtopology.input, TopicInput):
             _fail_if_bad(statistics, self._subtopology.input.source.on_error)
         for number, branch in enumerate(branches):
             if isinstance(branch.terminal, ToPartials) and branch.terminal.aggregate.window is not None:
                 rows[number] = drop_outside_windows(rows[number], statistics)
+        for number in epoch_input.mergers:
+            statistics.merged_times[number] = merged_times(rows[number])
         return EpochOutput({number: in_order(made) for number, made in rows.items()}, statistics)
+
+    def _branch(self, epoch_input: EpochInput) -> Build:
+        return lambda number, context: self._plans.branch(number, context, merging=number in epoch_input.mergers)
 
     def run_table(self, table: TableStore, epoch_input: EpochInput) -> EpochOutput:
         """Runs an epoch of a table's topic: rows of its store are in `rows[0]`, the last of each key.
@@ -100,7 +120,7 @@ class SubtopologyJobs:
         self._spark.sparkContext.cancelJobGroup(self._job_group)
 
     def _run(
-        self, name: str, epoch_input: EpochInput, branches: int, build: Callable[[int, StageContext], DataFrame]
+        self, name: str, epoch_input: EpochInput, branches: int, build: Build
     ) -> tuple[dict[int, pa.Table], EpochStatistics]:
         """The rows of each branch, and what all splits read. `name` is the subtopology's id, or "id/table"."""
         splits = 1 if epoch_input.length <= SMALL_EPOCH else self._splits()
@@ -109,7 +129,10 @@ class SubtopologyJobs:
         try:
             description = f"subtopology {name}, epoch {epoch_input.epoch}"
             self._spark.sparkContext.setJobGroup(self._job_group, description, True)
-            rows = {number: self._plan(name, number, splits, build).toArrow() for number in range(branches)}
+            rows = {
+                number: self._plan(PlanKey(name, number, splits, number in epoch_input.mergers), build).toArrow()
+                for number in range(branches)
+            }
         finally:
             reports = self._rpc_server.end_epoch(name, run)
         return rows, _summed(reports)
@@ -120,17 +143,16 @@ class SubtopologyJobs:
         shuffle_into(self._spark, splits)
         return splits
 
-    def _plan(self, name: str, number: int, splits: int, build: Callable[[int, StageContext], DataFrame]) -> DataFrame:
-        key = (name, number, splits)
+    def _plan(self, key: PlanKey, build: Build) -> DataFrame:
         if key in self._reusable:
             return self._reusable[key]
-        frame = build(number, StageContext(self._rpc_address, name, number, splits))
+        frame = build(key.branch, StageContext(self._rpc_address, key.name, key.branch, key.splits))
         if key not in self._built_each_time:
             if is_reusable(frame):
                 self._reusable[key] = frame
             else:
                 self._built_each_time.add(key)
-                _log.debug("subtopology %s, branch %d, %d splits: its plan is built for each epoch", *key)
+                _log.debug("its plan is built for each epoch: %s", key)
         return frame
 
 
@@ -141,6 +163,14 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
     numbered = rows.select(["partition", "key"]).append_column("row", numbers)
     last = numbered.group_by(["partition", "key"]).aggregate([("row", "max")]).column("row_max")
     return rows.take(last.combine_chunks().sort())
+
+
+def merged_times(rows: pa.Table) -> dict[int, int | None]:
+    """The largest time (ms) of what each task merged at once, but for those that no window has."""
+    merged = rows.filter(pc.greater_equal(rows["partition"], 0)).select(["partition", "timestamp"])
+    times = pc.if_else(pc.less_equal(merged["timestamp"], LAST_MS), merged["timestamp"], None)
+    largest = merged.set_column(1, "timestamp", times).group_by("partition").aggregate([("timestamp", "max")])
+    return dict(zip(largest["partition"].to_pylist(), largest["timestamp_max"].to_pylist(), strict=True))
 
 
 def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> EpochStatistics:

@@ -26,6 +26,7 @@ from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregate, arr
 from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.encode_values import ValueEncoding, encode_values_stage
 from kohort.spark.jobs.stages.late_partials import LATE
+from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
 from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
@@ -87,10 +88,23 @@ def to_partials(rows: DataFrame, terminal: ToPartials) -> DataFrame:
     if spec.window is not None:
         value = F.when(column(KEY).isin(LATE, NO_WINDOW), column(RECORDS).cast("string")).otherwise(value)
     route = key_text(spec.routed_by, spec.route)
-    # By their times, so that none comes after one that closes its window: see `drop_late_partials`.
+    return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP), *_order(spec))
+
+
+def merged_at_once(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
+    """Rows as partials, of which those for the epoch's mergers are merged with the store; see `ROWS_SCHEMA`."""
+    combined = partials(rows, spec)
+    columns = enumerate(spec.state_columns)
+    state = [encoded_column(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
+    encoded = combined.select(key_text(spec.routed_by, spec.route).alias(ROUTE), KEY, TIMESTAMP, RECORDS, *state)
+    stage = merge_stage(context, state_lookup_of(spec))
+    return merged(encoded.mapInArrow(stage, state_lookup_schema(spec)), spec, beside_partials=True)
+
+
+def _order(spec: AggregateSpec) -> list[Column]:
+    """By their times, so that none comes after one that closes its window: see `drop_late_partials`."""
     graced = spec.window is not None and spec.window.grace_ms is not None
-    order = [column(TIMESTAMP).alias(STREAM_TIME)] if graced else []
-    return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP), *order)
+    return [column(TIMESTAMP).alias(STREAM_TIME)] if graced else []
 
 
 def state_lookup_of(spec: AggregateSpec) -> StateLookup:
@@ -121,18 +135,26 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext)
     )
 
 
-def merged(encoded: DataFrame, spec: AggregateSpec) -> DataFrame:
-    """Partials and prior values in encoded types (`StateLookup.schema`) as records of the store."""
+def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = False) -> DataFrame:
+    """Partials and prior values in encoded types (`StateLookup.schema`) as records of the store.
+
+    `beside_partials`: those whose partition is negative stay partials, as `to_partials` makes them.
+    """
     # What was read can't be cast to types without nulls, which the state and results of plain rows may have.
     spec = replace(spec, state_columns=_nullable(spec.state_columns), output_columns=_nullable(spec.output_columns))
     columns = enumerate(spec.state_columns)
     state = [decoded_column(column(state_column(number)), kind).alias(name) for number, (name, kind) in columns]
-    plain = encoded.select(PARTITION, KEY, TIMESTAMP, *state)
-    by_key = plain.groupBy(PARTITION, KEY).agg(F.max(TIMESTAMP).alias(TIMESTAMP), *spec.merge_columns())
+    plain = encoded.select(PARTITION, KEY, TIMESTAMP, RECORDS, *state)
+    internal = [F.max(TIMESTAMP).alias(TIMESTAMP), *([F.sum(RECORDS).alias(RECORDS)] if beside_partials else [])]
+    by_key = plain.groupBy(PARTITION, KEY).agg(*internal, *spec.merge_columns())
     kinds = zip(spec.finish_columns(), spec.output_columns, strict=True)
     results = [shown(result, kind).alias(name) for result, (name, kind) in kinds]
     value = F.to_json(F.struct(*results, _state(spec).alias("state")), JSON_OPTIONS)
-    return _records(by_key, column(KEY), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+    order: list[Column] = []
+    if beside_partials:
+        partial = F.to_json(F.struct(column(RECORDS).alias("records"), _state(spec).alias("state")), JSON_OPTIONS)
+        value, order = F.when(column(PARTITION) >= 0, value).otherwise(partial), _order(spec)
+    return _records(by_key, column(KEY), value, column(PARTITION), F.lit(None), column(TIMESTAMP), *order)
 
 
 def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:

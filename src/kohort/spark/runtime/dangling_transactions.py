@@ -27,9 +27,9 @@ _DESCRIBED_AT_MOST: Final = 10
 _DESCRIBE_AGAIN_S: Final = 0.2
 
 
-def transactional_id(application_id: str, process_id: str, subtopology: str) -> str:
-    """The transactional id of a subtopology in a process, which has it to itself, and has it again after a restart."""
-    return f"{application_id}-{process_id}-{subtopology}"
+def transactional_id(application_id: str, process_id: str, chain: str) -> str:
+    """The transactional id of a chain in a process, which has it to itself, and has it again after a restart."""
+    return f"{application_id}-{process_id}-{chain}"
 
 
 def dangling(application_id: str, ids: Iterable[str], processes: Iterable[str]) -> list[str]:

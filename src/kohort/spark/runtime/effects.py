@@ -7,7 +7,7 @@ whose operation is over (a pause that nobody waits for any more, a job that was 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
@@ -27,6 +27,7 @@ class Epoch:
         epoch_input: the same, as its job wants it.
         table: whose records these are; None: the stream's.
         stream_times: of its tasks (ms), by partition: before the job, then with what it read.
+        merger_times: the same of tasks that merge rows at once, by branch and partition.
         statistics: of the job, once it is done.
         offsets: what is committed, once the job is done.
     """
@@ -35,6 +36,7 @@ class Epoch:
     epoch_input: EpochInput
     table: str | None
     stream_times: dict[int, int | None]
+    merger_times: dict[int, dict[int, int | None]] = field(default_factory=dict)
     statistics: EpochStatistics | None = None
     offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
 
@@ -51,16 +53,17 @@ class ForTask:
 
 @dataclass(frozen=True)
 class ForEpochs:
-    """To be done for a subtopology's epochs.
+    """To be done for a chain's epochs.
 
     Attributes:
+        chain: its id.
         seconds: how long a pause is; of PAUSE, 0 is the usual one.
         epoch: what JOB, SEND, STORE and REPORT are about.
         why: of STOP.
     """
 
     effect: EpochEffect
-    subtopology: str
+    chain: str
     operation: int
     seconds: float = 0.0
     epoch: Epoch | None = None

@@ -49,6 +49,15 @@ class EndOffsets:
             self._asking = asyncio.create_task(self._ask(), name="kohort-ends")
         return await answer
 
+    async def written(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The high watermarks of partitions: how much is written, be that decided or not. Raises as `of`."""
+        if not partitions:
+            return {}
+        found = await self._offsets.find(
+            dict.fromkeys(sorted(partitions), _END), timeout_ms=self._timeout_ms, committed=False
+        )
+        return {partition: at.offset for partition, at in found.items() if at is not None}
+
     async def beginnings(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets of the first records there are. Raises as `of`."""
         found = await self._offsets.find(dict.fromkeys(partitions, _BEGINNING), timeout_ms=self._timeout_ms)
@@ -68,6 +77,14 @@ class EndOffsets:
         for each in answer.topics:
             raise_for(each.error_code, f"topic {each.name}")
         return {each.name or "": len(each.partitions) for each in answer.topics}
+
+    async def known_partitions(self, topic: str) -> int:
+        """How many partitions a topic had when its metadata was read last: for topics that don't get more.
+
+        Raises:
+            KafkaError, ClientError: it isn't there, or no broker says.
+        """
+        return len((await self._cluster.topic(topic)).partitions)
 
     async def pause(self) -> None:
         """Wait until idle subtopologies ask again: all at the same moment."""

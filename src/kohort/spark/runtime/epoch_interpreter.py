@@ -13,13 +13,15 @@ from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener
+from kohort.spark.runtime.chain import Chain
+from kohort.spark.runtime.chain_epochs import ChainEpochs
+from kohort.spark.runtime.chain_runner import ChainRunner
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_planning import lag
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
 from kohort.spark.runtime.plain_errors import plain
-from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.under_way import Outcome, UnderWay
 
@@ -31,10 +33,10 @@ _Do: TypeAlias = Callable[[Iterable[Effect]], None]
 
 
 class EpochInterpreter:
-    """Does the effects of epochs, with a runner for each subtopology.
+    """Does the effects of epochs, with a runner for each chain.
 
     Args:
-        make_runner: makes the runner of a subtopology, when it is needed first.
+        make_runner: makes the runner of a chain, when it is needed first.
         prepared: waited for before each look: global tables that have to be loaded.
     """
 
@@ -42,7 +44,7 @@ class EpochInterpreter:
         self,
         manager: TaskManager,
         ends: EndOffsets,
-        make_runner: Callable[[str], SubtopologyRunner],
+        make_runner: Callable[[Chain], ChainRunner],
         under_way: UnderWay,
         *,
         listener: Listener,
@@ -51,14 +53,16 @@ class EpochInterpreter:
     ) -> None:
         self._manager, self._ends, self._make_runner, self._under_way = manager, ends, make_runner, under_way
         self._listener, self._fail, self._prepared = listener, fail, prepared
-        self._runners: dict[str, SubtopologyRunner] = {}
+        self._runners: dict[str, ChainRunner] = {}
         self._times: dict[str, dict[EpochEffect, float]] = {}
         self._errors: dict[str, BaseException] = {}
 
-    def runner(self, subtopology: str) -> SubtopologyRunner:
-        if subtopology not in self._runners:
-            self._runners[subtopology] = self._make_runner(subtopology)
-        return self._runners[subtopology]
+    def runner(self, subtopology: str) -> ChainRunner:
+        """The runner of the chain that a subtopology belongs to."""
+        chain = self._manager.epochs[subtopology].chain
+        if chain.id not in self._runners:
+            self._runners[chain.id] = self._make_runner(chain)
+        return self._runners[chain.id]
 
     async def close(self) -> None:
         """Close all runners; nothing may be under way."""
@@ -67,24 +71,24 @@ class EpochInterpreter:
     async def look(self) -> None:
         """Read how far the inputs go, unless that is known: an epoch may take long, or hang, while they grow."""
 
-        async def read(name: str, positions: Collection[TopicPartition]) -> None:
+        async def read(epochs: ChainEpochs, positions: Collection[TopicPartition]) -> None:
             try:
-                await self._read_ends(name, positions)
+                await self._read_ends(epochs, positions)
             except (KafkaError, ClientError) as error:
-                log.debug("subtopology %s can't see how far its topics go: %s", name, error)
+                log.debug("subtopology %s can't see how far its topics go: %s", epochs.chain, error)
 
         old = time.time() - _LOOK_S
         await asyncio.gather(
             *(
-                read(name, positions)
-                for name, epochs in self._manager.epochs.items()
+                read(epochs, positions)
+                for epochs in self._manager.chains
                 if epochs.ends_at <= old and (positions := epochs.positions())
             )
         )
 
     def do(self, effect: ForEpochs, do: _Do) -> None:
         """Begin to do this; `do` gets the effects of what it comes to."""
-        name, times = effect.subtopology, self._times.setdefault(effect.subtopology, {})
+        name, times = effect.chain, self._times.setdefault(effect.chain, {})
 
         def begin(
             work: Coroutine[Any, Any, Any], then: EpochEvent | Callable[[ForEpochs, Any], Iterable[Effect]]
@@ -134,20 +138,22 @@ class EpochInterpreter:
     def _outcome(
         self, effect: ForEpochs, outcome: Outcome, then: EpochEvent | Callable[[ForEpochs, Any], Iterable[Effect]]
     ) -> Iterable[Effect]:
-        if effect.operation != self._manager.epochs[effect.subtopology].operation:
+        if effect.operation != self._manager.epochs[effect.chain].operation:
             return ()  # something else was begun instead
         error = RuntimeError(f"{effect.effect.name} was cancelled") if outcome.cancelled() else outcome.exception()
         if error is not None:
             return self._failed(effect, error)
-        self._errors.pop(effect.subtopology, None)
+        self._errors.pop(effect.chain, None)
         if isinstance(then, EpochEvent):
-            return self._manager.epoch_happened(effect.subtopology, effect.operation, then)
+            return self._manager.epoch_happened(effect.chain, effect.operation, then)
         return then(effect, outcome.result())
 
     def _failed(self, effect: ForEpochs, error: BaseException) -> Iterable[Effect]:
         """What an error means for an epoch, and what listeners and the log say of it."""
-        name, event = effect.subtopology, _event_of(effect.effect, error)
-        self._errors[name] = error
+        chain, event = effect.chain, _event_of(effect.effect, error)
+        epochs = self._manager.epochs[chain]
+        name = epochs.chain if epochs.epoch is None else epochs.epoch.plan.subtopology
+        self._errors[chain] = error
         match event:
             case EpochEvent.UNSEEN:
                 why = f"subtopology {name} can't see how far its topics go: {error}"
@@ -169,21 +175,21 @@ class EpochInterpreter:
                 why = f"the brokers don't say whether a transaction is committed; asking again ({error})"
             case _:
                 raise error
-        return self._manager.epoch_happened(name, effect.operation, event, why)
+        return self._manager.epoch_happened(chain, effect.operation, event, why)
 
-    def _looked(self, effect: ForEpochs, found: tuple[Any, Any]) -> Iterable[Effect]:
+    def _looked(self, effect: ForEpochs, found: tuple[Any, Any, Any]) -> Iterable[Effect]:
         now = asyncio.get_running_loop().time()
-        return self._manager.looked(effect.subtopology, effect.operation, *found, now)
+        return self._manager.looked(effect.chain, effect.operation, *found, now)
 
     def _job_done(self, effect: ForEpochs, output: Any) -> Iterable[Effect]:
-        return self._manager.job_done(effect.subtopology, effect.operation, output.statistics)
+        return self._manager.job_done(effect.chain, effect.operation, output.statistics)
 
     def _stored(self, effect: ForEpochs, _: None) -> Iterable[Effect]:
-        took_ms = (time.monotonic() - self._times[effect.subtopology][EpochEffect.JOB]) * 1000
-        return self._manager.stored(effect.subtopology, effect.operation, took_ms)
+        took_ms = (time.monotonic() - self._times[effect.chain][EpochEffect.JOB]) * 1000
+        return self._manager.stored(effect.chain, effect.operation, took_ms)
 
-    def _report(self, name: str, epoch: Epoch) -> None:
-        statistics, offsets, times = epoch.statistics, epoch.offsets, self._times[name]
+    def _report(self, chain: str, epoch: Epoch) -> None:
+        statistics, offsets, times, name = epoch.statistics, epoch.offsets, self._times[chain], epoch.plan.subtopology
         assert statistics is not None and offsets is not None
         began, sending, storing = times[EpochEffect.JOB], times[EpochEffect.SEND], times[EpochEffect.STORE]
         self._listener.epoch(
@@ -191,7 +197,7 @@ class EpochInterpreter:
                 at=time.time(), subtopology=name, number=epoch.epoch_input.epoch, input=epoch.plan.input,
                 records=statistics.records, bytes=statistics.bytes, out_records=self.runner(name).out_records,
                 dropped=statistics.dropped, reasons=statistics.reasons, late=statistics.late,
-                lag=self._manager.epochs[name].lag, tasks=tuple(map(str, epoch.plan.tasks)),
+                lag=self._manager.epochs[name].lag(name), tasks=tuple(map(str, epoch.plan.tasks)),
                 took_ms=(time.monotonic() - began) * 1000, job_ms=(sending - began) * 1000,
                 commit_ms=(storing - sending) * 1000,
                 positions={str(partition): each.offset for partition, each in offsets.items()},
@@ -200,19 +206,26 @@ class EpochInterpreter:
 
     # What is done ------------------------------------------------------------------------------------------------
 
-    async def _look(self, name: str) -> tuple[Mapping[TopicPartition, int], Mapping[str, int]]:
+    async def _look(
+        self, chain: str
+    ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int], Mapping[str, int]]:
         if self._prepared is not None:
             await self._prepared()
-        epochs = self._manager.epochs[name]
-        ends = await self._read_ends(name, epochs.plan.inputs.partitions(epochs.running))
+        epochs = self._manager.epochs[chain]
+        unsettled = epochs.unsettled
+        ends = await self._read_ends(epochs, epochs.chain.partitions(epochs.running))
+        written = await self._ends.written(unsettled)
+        partitions = {topic: await self._ends.known_partitions(topic) for topic in epochs.chain.repartitioned}
         # Asked for after the ends: what wrote these records knew of no more partitions.
-        if epochs.plan.placed and lag(epochs.positions(), ends):
-            return ends, await self._ends.partitions(epochs.plan.placed)
-        return ends, {}
+        if epochs.chain.placed and lag(epochs.positions(), ends):
+            partitions |= await self._ends.partitions(epochs.chain.placed)
+        return ends, written, partitions
 
-    async def _read_ends(self, name: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+    async def _read_ends(
+        self, epochs: ChainEpochs, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
         ends = await self._ends.of(frozenset(partitions))
-        self._manager.epochs[name].ends_read(ends, time.time())
+        epochs.ends_read(ends, time.time())
         return ends
 
     async def _send_later(self, name: str, seconds: float) -> None:

@@ -1,9 +1,9 @@
-"""What a subtopology reads next: tables before the stream, and of each what was there when the round began."""
+"""What a chain reads next: tables before streams, and of each what was there when the round began."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kohort.client.types import TopicPartition
 from kohort.spark.epoch import OffsetRange
@@ -17,14 +17,23 @@ class EpochPlan:
     """An epoch to run.
 
     Attributes:
+        subtopology: whose it is.
         input: `STREAM`, or the name of a table.
         ranges: what to read, one a task at most.
         tasks: whose these are.
+        mergers: tasks of other subtopologies that merge rows at once, by the branch that makes the rows.
     """
 
+    subtopology: str
     input: str
     ranges: tuple[OffsetRange, ...]
     tasks: tuple[TaskId, ...]
+    mergers: Mapping[int, tuple[TaskId, ...]] = field(default_factory=dict)
+
+    @property
+    def all_tasks(self) -> tuple[TaskId, ...]:
+        """The tasks that are in the epoch, mergers too."""
+        return (*self.tasks, *(task for tasks in self.mergers.values() for task in tasks))
 
 
 @dataclass(frozen=True)
@@ -44,49 +53,64 @@ class SubtopologyInputs:
         """All of them, tables first."""
         return (*self.tables.values(), *((self.stream,) if self.stream is not None else ()))
 
-    def partitions(self, tasks: Iterable[TaskId]) -> set[TopicPartition]:
-        return {TopicPartition(topic, task.partition) for task in tasks for topic in self.topics}
-
 
 class PollRound:
-    """A round of epochs: each table up to where it ended when the round began, then one epoch of the stream.
+    """A round of epochs: each table up to where it ended when the round began, then one epoch of each stream.
 
-    So a record of the stream is joined with every record of the tables that was there before its epoch began, and a
-    table that never stops growing doesn't keep the stream from being read.
+    So a record of a stream is joined with every record of the tables that was there before its epoch began, and a
+    table that never stops growing doesn't keep streams from being read.
 
     Args:
+        inputs: by subtopology, in the order in which streams are read.
         ends: where the partitions ended when the round began; one that isn't in it isn't there.
     """
 
-    def __init__(self, inputs: SubtopologyInputs, ends: Mapping[TopicPartition, int]) -> None:
-        self._inputs, self._ends = inputs, ends
-        self._streamed = False
+    def __init__(self, inputs: Mapping[str, SubtopologyInputs], ends: Mapping[TopicPartition, int]) -> None:
+        self._tables = [(name, table, topic) for name, each in inputs.items() for table, topic in each.tables.items()]
+        self._streams = [(name, each.stream) for name, each in inputs.items() if each.stream is not None]
+        self._ends = ends
 
-    def next(self, positions: Mapping[TopicPartition, int], tasks: Sequence[TaskId], limit: int) -> EpochPlan | None:
+    def next(
+        self,
+        positions: Mapping[TopicPartition, int],
+        tasks: Sequence[TaskId],
+        limit: Callable[[str], int],
+        *,
+        held: Callable[[str], bool] = lambda _: False,
+    ) -> EpochPlan | None:
         """The next epoch; None when the round is over.
 
         Args:
             positions: where the tasks read on.
             tasks: those that are ready. One that came after the round began has to wait for the next one.
-            limit: records at most.
+            limit: how many records at most an epoch of a subtopology reads.
+            held: whether a subtopology's stream isn't to be read in this round.
         """
-        for name, topic in self._inputs.tables.items():
-            if (plan := self._plan(name, topic, positions, tasks, limit)) is not None:
+        for name, table, topic in self._tables:
+            if (plan := self._plan(name, table, topic, positions, tasks, limit)) is not None:
                 return plan
-        if self._streamed or self._inputs.stream is None:
-            return None
-        self._streamed = True
-        return self._plan(STREAM, self._inputs.stream, positions, tasks, limit)
+        while self._streams:
+            name, topic = self._streams.pop(0)
+            if not held(name) and (plan := self._plan(name, STREAM, topic, positions, tasks, limit)) is not None:
+                return plan
+        return None
 
     def _plan(
-        self, name: str, topic: str, positions: Mapping[TopicPartition, int], tasks: Sequence[TaskId], limit: int
+        self,
+        subtopology: str,
+        name: str,
+        topic: str,
+        positions: Mapping[TopicPartition, int],
+        tasks: Sequence[TaskId],
+        limit: Callable[[str], int],
     ) -> EpochPlan | None:
         waiting: dict[TaskId, int] = {}
         for task in tasks:
             partition = TopicPartition(topic, task.partition)
-            if partition in self._ends and partition in positions:
+            if task.subtopology == subtopology and partition in self._ends and partition in positions:
                 waiting[task] = self._ends[partition] - positions[partition]
-        shares = share(max(limit, len(waiting)), waiting)  # one record for each at least, so that each gets on
+        # One record for each at least, so that each gets on.
+        shares = share(max(limit(subtopology), len(waiting)), waiting)
         if not shares:
             return None
         ranges = tuple(
@@ -94,7 +118,7 @@ class PollRound:
             for task, count in shares.items()
             for start in (positions[TopicPartition(topic, task.partition)],)
         )
-        return EpochPlan(name, ranges, tuple(shares))
+        return EpochPlan(subtopology, name, ranges, tuple(shares))
 
 
 def lag(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> int:

@@ -40,12 +40,26 @@ class EpochWrites:
         return sum(table.num_rows for table in tables)
 
 
+@dataclass(frozen=True)
+class MergedRows:
+    """What becomes of rows that were merged at once.
+
+    Attributes:
+        store: where they go.
+        stream_times: of the tasks that could merge, by partition, before the epoch (ms).
+    """
+
+    store: StoreOutput
+    stream_times: Mapping[int, int | None]
+
+
 def epoch_writes(
     plan: SubtopologyPlan,
     output: EpochOutput,
     table: str | None,
     stream_times: Mapping[int, int | None],
     scan: Scan,
+    merged: Mapping[int, MergedRows] | None = None,
 ) -> EpochWrites:
     """What an epoch sends and stores.
 
@@ -53,24 +67,43 @@ def epoch_writes(
         table: the name of the table that was read; None if it was the stream.
         stream_times: of each partition that was read, before the epoch (ms).
         scan: reads stores as they were before the epoch.
+        merged: of branches with mergers (see `ROWS_SCHEMA`).
     """
+    merged = {} if merged is None else merged
     out = EpochWrites()
     if table is not None:
         for rows in output.rows.values():
             _send_changelogs(out, plan.tables[table], rows, {}, {}, scan)
     else:
-        after = {
-            partition: later(time, output.statistics.max_times.get(partition))
-            for partition, time in stream_times.items()
-        }
+        statistics = output.statistics
+        after = _after(stream_times, statistics.max_times)
         for index, branch_output in plan.branches.items():
             rows = output.rows.get(index, ROWS_SCHEMA.empty_table())
             if isinstance(branch_output, StoreOutput):
                 _send_changelogs(out, branch_output, rows, stream_times, after, scan)
+            elif index in merged:
+                mine, times = merged[index], statistics.merged_times.get(index, {})
+                before = {partition: mine.stream_times[partition] for partition in times}
+                here = pc.greater_equal(rows["partition"], 0)
+                _send_changelogs(out, mine.store, rows.filter(here), before, _after(before, times), scan)
+                _send_on(out, branch_output.topic, rows.filter(pc.invert(here)))
             elif rows.num_rows:
                 _send(out, branch_output, rows)
     _send_dead_letters(out, plan, output.statistics.dead)
     return out
+
+
+def _after(before: Mapping[int, int | None], times: Mapping[int, Any]) -> dict[int, int | None]:
+    """Stream times after an epoch with these times."""
+    return {partition: later(time, times.get(partition)) for partition, time in before.items()}
+
+
+def _send_on(out: EpochWrites, topic: str, rows: pa.Table) -> None:
+    """Rows for tasks that don't merge them at once."""
+    if rows.num_rows:
+        partitions = pc.cast(pc.subtract(-1, rows["partition"]), pa.int32())
+        rows = rows.set_column(rows.schema.get_field_index("partition"), "partition", partitions)
+        out.sent.append((topic, _to_send(rows, partitioned=True)))
 
 
 def _send(out: EpochWrites, branch_output: TopicOutput, rows: pa.Table) -> None:

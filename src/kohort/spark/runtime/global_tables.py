@@ -18,6 +18,7 @@ from kohort.spark.epoch import EpochInput, EpochStatistics, OffsetRange
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.runtime.application_plan import GlobalTable
+from kohort.spark.runtime.chain_runner import Jobs
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_limit import share
 from kohort.spark.runtime.epoch_planning import lag
@@ -26,7 +27,6 @@ from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.plain_errors import plain
-from kohort.spark.runtime.subtopology_runner import Jobs
 from kohort.spark.state import Store
 from kohort.spark.state.restore_progress import why_rebuild
 

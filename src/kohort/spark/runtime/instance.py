@@ -34,6 +34,8 @@ from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.activation import Activation
 from kohort.spark.runtime.application_plan import ApplicationPlan
+from kohort.spark.runtime.chain import Chain
+from kohort.spark.runtime.chain_runner import ChainRunner, Jobs
 from kohort.spark.runtime.dangling_transactions import DanglingTransactions, end_own, transactional_id
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
@@ -45,7 +47,6 @@ from kohort.spark.runtime.local_task import tasks_now
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.repartition_purging import purge_repartition_topics
-from kohort.spark.runtime.subtopology_runner import Jobs, SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
 from kohort.spark.runtime.under_way import UnderWay
@@ -292,18 +293,18 @@ class Instance:
             plan, member, self.stores, self.changelogs, self.ends, dangling, self._listener, self._probe
         )
 
-        def make_runner(subtopology: str) -> SubtopologyRunner:
+        def make_runner(chain: Chain) -> ChainRunner:
             def make_producer() -> Producer:
                 return Producer(
                     self.settings.client,
-                    transactional_id=transactional_id(plan.application_id, process_id, subtopology),
+                    transactional_id=transactional_id(plan.application_id, process_id, chain.id),
                     transaction_timeout_ms=self.settings.transaction_timeout_ms,
                     compression_type="lz4",
                 )
 
-            return SubtopologyRunner(
-                plan.subtopologies[subtopology],
-                lambda: self._make_jobs(subtopology),
+            return ChainRunner(
+                chain,
+                self._make_jobs,
                 EpochCommitter(make_producer, self.cluster, member, self._probe),
                 self.stores.of,
                 self._probe,

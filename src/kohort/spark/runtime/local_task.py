@@ -26,6 +26,8 @@ class LocalTask:
         state: see `task_states`.
         operation: the number of the effect that is under way, or was last.
         positions: the next offset of each partition that it reads, while it runs.
+        merges_from: how far its stream must have been read before rows may be merged at once that were made after what
+            is in the topic; None: that isn't known.
         stream_time: the largest event time in what it has read of its stream (ms); None: nothing yet.
         failures: how many of its epochs failed in a row.
         why, why_since: why opening or restoring it failed last, and the number of the event that said so.
@@ -38,6 +40,7 @@ class LocalTask:
     state: TaskState = TaskState.CREATED
     operation: int = 0
     positions: dict[TopicPartition, int] = field(default_factory=dict)
+    merges_from: int | None = None
     stream_time: int | None = None
     failures: int = 0
     why: str | None = None

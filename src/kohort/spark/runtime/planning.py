@@ -5,6 +5,7 @@ from __future__ import annotations
 from kohort.spark.program.compiled import (
     Aggregate,
     CompiledSubtopology,
+    PartialsInput,
     Program,
     SourceSpec,
     ToPartials,
@@ -24,7 +25,7 @@ def application_plan_of(program: Program) -> ApplicationPlan:
         application_id=program.application_id,
         topology=program.topology,
         fingerprint=program.fingerprint,
-        subtopologies={each.id: subtopology_plan_of(each) for each in program.subtopologies},
+        subtopologies={each.id: subtopology_plan_of(each, program) for each in program.subtopologies},
         globals=tuple(
             GlobalTable(table.name, table.source.topic, unreadable_of(table.source)) for table in program.globals
         ),
@@ -38,14 +39,16 @@ def unreadable_of(source: SourceSpec) -> Unreadable:
     return Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
 
 
-def subtopology_plan_of(compiled: CompiledSubtopology) -> SubtopologyPlan:
+def subtopology_plan_of(compiled: CompiledSubtopology, program: Program) -> SubtopologyPlan:
+    """What one of a program's subtopologies reads and writes."""
+    mergers = {each.input.topic: each.id for each in program.subtopologies if isinstance(each.input, PartialsInput)}
     branches: dict[int, TopicOutput | StoreOutput] = {}
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:
             case ToTopic(topic=topic) | ToRows(topic=topic):
                 branches[index] = TopicOutput(topic)
             case ToPartials(topic=topic):
-                branches[index] = TopicOutput(topic, routed=True)
+                branches[index] = TopicOutput(topic, routed=True, merged_by=mergers.get(topic))
             case Aggregate(spec=spec, outputs=outputs):
                 window = spec.window
                 branches[index] = StoreOutput(

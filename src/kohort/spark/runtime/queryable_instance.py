@@ -71,7 +71,9 @@ class QueryableInstance:
     def lags(self) -> Mapping[str, RecordsLag]:
         epochs = self._instance.manager.epochs
         return {
-            name: RecordsLag(each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()
+            name: RecordsLag(each.lag(name), each.ends_at)
+            for name, each in epochs.items()
+            if each.ends and each.positions()
         }
 
     @property

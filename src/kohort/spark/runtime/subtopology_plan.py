@@ -28,10 +28,16 @@ class StoreOutput:
 
 @dataclass(frozen=True)
 class TopicOutput:
-    """Rows that go to a topic as they are; `routed`: to the partition that their `route` leads to, not their key."""
+    """Rows that go to a topic as they are.
+
+    Attributes:
+        routed: whether they go to the partition that their `route` leads to, not their key.
+        merged_by: the subtopology that reads the topic, if its tasks can merge rows at once.
+    """
 
     topic: str
     routed: bool = False
+    merged_by: str | None = None
 
 
 @dataclass(frozen=True)

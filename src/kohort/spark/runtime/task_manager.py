@@ -12,11 +12,12 @@ from typing import Final
 from kohort.client.types import TopicPartition
 from kohort.spark.epoch import EpochStatistics
 from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.runtime.chain import chains_of
+from kohort.spark.runtime.chain_epochs import ChainEpochs
 from kohort.spark.runtime.effects import Effect, ForTask
 from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.epoch_states import EpochEvent
 from kohort.spark.runtime.local_task import LocalTask
-from kohort.spark.runtime.subtopology_epochs import SubtopologyEpochs
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
 from kohort.spark.runtime.task_states import RESTING, TRANSITIONS, TaskEffect, TaskEvent, TaskState
 from kohort.streams.tasks import Role, TaskId
@@ -35,7 +36,8 @@ class TaskManager:
 
     Attributes:
         tasks: those that it has, until the group knows that they are given up.
-        epochs: those of each subtopology, by id.
+        epochs: those of each subtopology, by id; the subtopologies of a chain share theirs.
+        chains: the same, each once.
         left: of tasks that it had: how far their stores here are, over all changelogs.
         changes: how often tasks, or reasons to wait, have changed.
     """
@@ -50,10 +52,11 @@ class TaskManager:
         self._moves = 0
         self._moved: set[str] = set()
         self._reasons: dict[str, tuple[int, str]] = {}
-        self.epochs = {
-            name: SubtopologyEpochs(plan, program, limits or LimitSettings(), self._move, self._effects)
-            for name, plan in subtopologies.items()
-        }
+        self.chains = [
+            ChainEpochs(chain, program, limits or LimitSettings(), self._move, self._effects)
+            for chain in chains_of(subtopologies)
+        ]
+        self.epochs = {name: epochs for epochs in self.chains for name in epochs.chain.subtopologies}
 
     # What the group wants ----------------------------------------------------------------------------------------
 
@@ -97,6 +100,7 @@ class TaskManager:
         task = self._at(task_id, operation)
         if task is not None:
             task.positions, task.stream_time = dict(positions), stream_time
+            self.epochs[task_id.subtopology].restored(task)
             self._move(task, TaskEvent.RESTORED)
         return self._done()
 
@@ -118,43 +122,42 @@ class TaskManager:
 
     def looked(
         self,
-        subtopology: str,
+        chain: str,
         operation: int,
         ends: Mapping[TopicPartition, int],
+        written: Mapping[TopicPartition, int],
         partitions: Mapping[str, int],
         now: float,
     ) -> list[Effect]:
-        """Where a subtopology's inputs end; see `SubtopologyEpochs.looked`."""
-        epochs = self.epochs[subtopology]
+        """Where a chain's inputs end; see `ChainEpochs.looked`."""
+        epochs = self.epochs[chain]
         if operation == epochs.operation:
-            epochs.looked(ends, partitions, now, self._number())
+            epochs.looked(ends, written, partitions, now, self._number())
         return self._done()
 
-    def job_done(self, subtopology: str, operation: int, statistics: EpochStatistics) -> list[Effect]:
+    def job_done(self, chain: str, operation: int, statistics: EpochStatistics) -> list[Effect]:
         """An epoch's job is done."""
-        if operation == self.epochs[subtopology].operation:
-            self.epochs[subtopology].job_done(statistics)
+        if operation == self.epochs[chain].operation:
+            self.epochs[chain].job_done(statistics)
         return self._done()
 
-    def stored(self, subtopology: str, operation: int, took_ms: float) -> list[Effect]:
+    def stored(self, chain: str, operation: int, took_ms: float) -> list[Effect]:
         """An epoch is in the stores, too."""
-        if operation == self.epochs[subtopology].operation:
-            self.epochs[subtopology].stored(took_ms)
+        if operation == self.epochs[chain].operation:
+            self.epochs[chain].stored(took_ms)
         return self._done()
 
-    def epoch_happened(
-        self, subtopology: str, operation: int, event: EpochEvent, why: str | None = None
-    ) -> list[Effect]:
+    def epoch_happened(self, chain: str, operation: int, event: EpochEvent, why: str | None = None) -> list[Effect]:
         """What came of another effect for an epoch. `why`: what went wrong."""
-        if operation == self.epochs[subtopology].operation:
-            self.epochs[subtopology].happened(event, why, self._number())
+        if operation == self.epochs[chain].operation:
+            self.epochs[chain].happened(event, why, self._number())
         return self._done()
 
     # What is known -----------------------------------------------------------------------------------------------
 
     @property
     def changes(self) -> int:
-        return self._moves + sum(each.changes for each in self.epochs.values())
+        return self._moves + sum(each.changes for each in self.chains)
 
     def state_removed(self, task_id: TaskId) -> None:
         """The state of a task that it had is deleted."""
@@ -174,17 +177,17 @@ class TaskManager:
         """Why something doesn't get on: of all reasons the one that has held the longest. None if all goes on."""
         reasons = [*self._reasons.values()]
         reasons += [(task.why_since, task.reason) for task in self.tasks.values() if task.reason is not None]
-        reasons += [(each.why_since, each.why) for each in self.epochs.values() if each.why is not None]
+        reasons += [(each.why_since, each.why) for each in self.chains if each.why is not None]
         return min(reasons)[1] if reasons else None
 
     @property
     def stopped(self) -> dict[str, str]:
-        """Why the application stops, by subtopology."""
-        return {name: each.stopped for name, each in self.epochs.items() if each.stopped is not None}
+        """Why the application stops, by chain."""
+        return {each.chain.id: each.stopped for each in self.chains if each.stopped is not None}
 
     def positions(self) -> dict[TopicPartition, int]:
         """Where the tasks that run read on."""
-        return {partition: at for each in self.epochs.values() for partition, at in each.positions().items()}
+        return {partition: at for each in self.chains for partition, at in each.positions().items()}
 
     # Moves -------------------------------------------------------------------------------------------------------
 

@@ -98,7 +98,7 @@ def _read(
         if batch.num_rows:
             yield batch
             keys = pa.table(batch.select([PARTITION, KEY])).group_by([PARTITION, KEY]).aggregate([]).combine_chunks()
-            yield from _prior_values(context, state_lookup, keys.column(PARTITION), keys.column(KEY))
+            yield from prior_values(context, state_lookup, keys.column(PARTITION), keys.column(KEY))
     context.report(split_input.run, split, READING, statistics)
 
 
@@ -111,7 +111,7 @@ def _add(
         batch = batch.filter(in_windows(batch.column(KEY), batch.column(RECORDS), statistics))
         if batch.num_rows:
             yield batch
-            yield from _prior_values(context, state_lookup, batch.column(PARTITION), batch.column(KEY))
+            yield from prior_values(context, state_lookup, batch.column(PARTITION), batch.column(KEY))
     if statistics.late or statistics.dropped:
         context.report(run, task_number(), STATE_LOOKUP, statistics)
 
@@ -123,7 +123,7 @@ def _drop_without_partition(partials: pa.RecordBatch, statistics: EpochStatistic
     return partials.filter(belongs)
 
 
-def _prior_values(
+def prior_values(
     context: StageContext, state_lookup: StateLookup, partitions: pa.Array, keys: pa.Array
 ) -> Iterator[pa.RecordBatch]:
     """Prior values of keys, for those that have one."""

@@ -1,20 +1,25 @@
-"""The epochs of a subtopology: what is read next, how far tasks are, what is tried again. Pure; see `epoch_states`."""
+"""The epochs of a chain: what is read next, who merges, how far tasks are, what is tried again. Pure.
+
+The states that they go through: `epoch_states`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.epoch import EpochInput, EpochStatistics
+from kohort.spark.epoch import EpochInput, EpochStatistics, Mergers
 from kohort.spark.monitoring.events import STREAM
 from kohort.spark.program.committed_metadata import Fingerprint, metadata
+from kohort.spark.runtime.chain import Chain
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
 from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
 from kohort.spark.runtime.epoch_states import TRANSITIONS, EpochEffect, EpochEvent, EpochState
 from kohort.spark.runtime.local_task import LocalTask
-from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
+from kohort.spark.runtime.subtopology_plan import TopicOutput
 from kohort.spark.runtime.task_states import TaskEvent, TaskState
 from kohort.spark.runtime.window_closing import later
 from kohort.streams.tasks import TaskId
@@ -25,24 +30,25 @@ _BACK_OFF_S: Final = (0.0, 0.5, 2.0)
 _GATHER_S: Final = 0.5
 _UNSEEN_S: Final = 0.5
 _SHORT_S: Final = 15.0
+_LITTLE: Final = 20_000
+_HOLDS: Final = 20
 _RESEND_S: Final = (0.05, 1.0)  # the first pause, and the longest
 _GETS_ON: Final = frozenset(
     {EpochEvent.READY, EpochEvent.COMMITTED, EpochEvent.NOTHING, EpochEvent.NO_TASKS, EpochEvent.ABORTED}
 )
 
 
-class SubtopologyEpochs:
-    """Runs the epochs of a subtopology's active tasks.
+class ChainEpochs:
+    """Runs the epochs of a chain's active tasks.
 
     Args:
-        plan: what the subtopology reads and writes.
         program: its fingerprint, which is committed beside offsets.
         limits: how large epochs may be.
         move: moves a task.
         effects: takes what is to be done.
 
     Attributes:
-        tasks: those of the subtopology that the instance has.
+        tasks: those of the chain that the instance has.
         state: see `epoch_states`.
         operation: the number of the effect that is under way, or was last.
         epoch: the one that is under way.
@@ -54,13 +60,13 @@ class SubtopologyEpochs:
 
     def __init__(
         self,
-        plan: SubtopologyPlan,
+        chain: Chain,
         program: Fingerprint,
         limits: LimitSettings,
         move: Callable[[LocalTask, TaskEvent], None],
         effects: list[Effect],
     ) -> None:
-        self.plan = plan
+        self.chain = chain
         self.tasks: dict[TaskId, LocalTask] = {}
         self.state = EpochState.IDLE
         self.operation = 0
@@ -72,13 +78,15 @@ class SubtopologyEpochs:
         self.ends: Mapping[TopicPartition, int] = {}
         self.ends_at = 0.0
         self._program, self._move, self._effects = program, move, effects
-        self._limit = EpochLimit(limits)
+        self._limits = {name: EpochLimit(limits) for name in chain.subtopologies}
         self._round: PollRound | None = None
         self._partitions: Mapping[str, int] = {}
         self._has_read = False  # in this round
         self._number = 0
         self._short_since: float | None = None
         self._seconds = 0.0
+        self._look_is_old = False
+        self._holds = 0
 
     # What is known -----------------------------------------------------------------------------------------------
 
@@ -91,10 +99,21 @@ class SubtopologyEpochs:
         """Where the tasks that run, or are in an epoch, read on."""
         return {partition: at for task in self.tasks.values() for partition, at in task.positions.items()}
 
+    def lag(self, subtopology: str) -> int:
+        """Records that a subtopology's tasks have left to read, as far as that is known."""
+        topics = self.chain.inputs[subtopology].topics
+        return lag({at: position for at, position in self.positions().items() if at.topic in topics}, self.ends)
+
     @property
-    def lag(self) -> int:
-        """Records that the tasks have left to read, as far as that is known."""
-        return lag(self.positions(), self.ends)
+    def unsettled(self) -> set[TopicPartition]:
+        """Partitions of which it has to be known how much is written, so that what comes after it can be merged."""
+        return {
+            TopicPartition(output.topic, task.id.partition)
+            for name in self.chain.subtopologies
+            for output in self.chain.mergeable(name).values()
+            for task in self._mergers(output)
+            if task.merges_from is None
+        }
 
     # What happens ------------------------------------------------------------------------------------------------
 
@@ -108,7 +127,7 @@ class SubtopologyEpochs:
             return
         effects, self.state = found
         if why is not None:
-            said = f"an epoch of subtopology {self.plan.id} failed: {why}" if event is EpochEvent.FAILED else why
+            said = f"an epoch of subtopology {self._subtopology} failed: {why}" if event is EpochEvent.FAILED else why
             self.why_since = number if self.why is None else self.why_since
             self._say(said)
         elif event in _GETS_ON:
@@ -123,12 +142,26 @@ class SubtopologyEpochs:
         """The inputs ended there at that time (s since 1970)."""
         self.ends, self.ends_at = ends, at
 
+    def restored(self, task: LocalTask) -> None:
+        """A task is about to run: those that merge its rows first have to read what was made before it came here."""
+        task.merges_from = None
+        for output in self.chain.mergeable(task.id.subtopology).values():
+            for merger in self._mergers(output):
+                merger.merges_from = None
+        self._look_is_old = True
+
     def looked(
-        self, ends: Mapping[TopicPartition, int], partitions: Mapping[str, int], now: float, number: int
+        self,
+        ends: Mapping[TopicPartition, int],
+        written: Mapping[TopicPartition, int],
+        partitions: Mapping[str, int],
+        now: float,
+        number: int,
     ) -> None:
         """It is known where the inputs end, and of how many partitions those topics consist where that matters.
 
         Args:
+            written: how much is written of those that were `unsettled`, with what isn't decided yet.
             now: seconds, of a clock that doesn't jump.
         """
         if self.state is not EpochState.LOOKING:
@@ -146,7 +179,12 @@ class SubtopologyEpochs:
                 )
             return
         self._short_since = None
-        self._round, self._partitions, self._has_read = PollRound(self.plan.inputs, ends), partitions, False
+        if not self._look_is_old:
+            for task in self.tasks.values():
+                at = TopicPartition(self.chain.inputs[task.id.subtopology].stream or "", task.id.partition)
+                if task.merges_from is None:
+                    task.merges_from = written.get(at)
+        self._round, self._partitions, self._has_read = PollRound(self.chain.inputs, ends), partitions, False
         self._continue_round()
 
     def _continue_round(self) -> None:
@@ -154,10 +192,14 @@ class SubtopologyEpochs:
         if not running:
             self.happened(EpochEvent.NO_TASKS)
             return
-        plan = None if self._round is None else self._round.next(self.positions(), running, self._limit.records)
+        plan = None
+        if self._round is not None:
+            plan = self._round.next(
+                self.positions(), running, lambda name: self._limits[name].records, held=self._is_held
+            )
         if plan is not None:
             self._has_read = True
-            self.epoch = self._planned(plan)
+            self.epoch = self._planned(replace(plan, mergers=self._merging(plan)))
             self.happened(EpochEvent.READY)
         else:
             self.happened(EpochEvent.ROUND_OVER if self._has_read else EpochEvent.NOTHING)
@@ -166,9 +208,69 @@ class SubtopologyEpochs:
         self._number += 1
         times = {task.partition: self.tasks[task].stream_time for task in plan.tasks}
         known = {partition: at for partition, at in times.items() if at is not None}
-        of_topic = self._partitions.get(plan.ranges[0].topic, 0)
+        topic = plan.ranges[0].topic
+        of_topic = self._partitions.get(topic, 0) if topic in self.chain.placed else 0
         table = None if plan.input == STREAM else plan.input
-        return Epoch(plan, EpochInput(self._number, plan.ranges, known, of_topic), table, times)
+        outputs = self.chain.mergeable(plan.subtopology)
+        mergers = {
+            number: Mergers(
+                self._partitions[outputs[number].topic],
+                {task.partition: self.tasks[task].stream_time for task in tasks},
+            )
+            for number, tasks in plan.mergers.items()
+        }
+        epoch_input = EpochInput(self._number, plan.ranges, known, of_topic, mergers)
+        merger_times = {number: dict(each.stream_times) for number, each in mergers.items()}
+        return Epoch(plan, epoch_input, table, times, merger_times)
+
+    # Merging at once ---------------------------------------------------------------------------------------------
+    #
+    # What a stream's rows become for a task that runs here goes around the repartition topic. Rows of a key must not
+    # overtake each other on the two ways. So a task merges at once only when it has read all that was written to its
+    # partition (be that decided or not) since somebody made rows that went there and may have come before these: this
+    # instance itself, or the one that had the rows' task before.
+
+    def _mergers(self, output: TopicOutput) -> list[LocalTask]:
+        """The tasks that run here and may merge such rows."""
+        tasks = sorted(self.tasks.values(), key=lambda task: task.id)
+        return [task for task in tasks if task.id.subtopology == output.merged_by and task.state is TaskState.RUNNING]
+
+    def _merging(self, plan: EpochPlan) -> dict[int, tuple[TaskId, ...]]:
+        """Who merges rows of an epoch at once, by branch. Others' rows go to the topic, and they have to read those."""
+        if plan.input != STREAM:
+            return {}
+        merging: dict[int, tuple[TaskId, ...]] = {}
+        for number, output in self.chain.mergeable(plan.subtopology).items():
+            known = self._partitions.get(output.topic, 0)
+            ready = [task for task in self._mergers(output) if known and self._behind(task, output) == 0]
+            if ready:
+                merging[number] = tuple(task.id for task in ready)
+            for task in self.tasks.values():
+                if task.id.subtopology == output.merged_by and task not in ready:
+                    task.merges_from = None
+        return merging
+
+    def _behind(self, task: LocalTask, output: TopicOutput) -> int | None:
+        """How much a task has to read before it may merge at once; None: that isn't known."""
+        if task.merges_from is None:
+            return None
+        return max(0, task.merges_from - task.positions[TopicPartition(output.topic, task.id.partition)])
+
+    def _is_held(self, subtopology: str) -> bool:
+        """Whether a stream waits for tasks that could merge its rows at once, but for a little that they must read.
+
+        Not for long: what they have to read may be part of a transaction whose instance hangs.
+        """
+        missing = [
+            self._behind(task, output)
+            for output in self.chain.mergeable(subtopology).values()
+            for task in self._mergers(output)
+        ]
+        if not any(behind is None or 0 < behind <= _LITTLE for behind in missing):
+            self._holds = 0
+            return False
+        self._holds += 1
+        return self._holds <= _HOLDS
 
     def job_done(self, statistics: EpochStatistics) -> None:
         """The epoch's job is done, and its rows can be sent."""
@@ -187,18 +289,44 @@ class SubtopologyEpochs:
             )
             for each, task in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True)
         }
+        for number, times in statistics.merged_times.items():
+            self._merged(epoch, number, times)
         self.happened(EpochEvent.JOB_DONE)
+
+    def _merged(self, epoch: Epoch, number: int, times: Mapping[int, int | None]) -> None:
+        """Some tasks have merged a branch's rows: their offsets are committed too, though they have read nothing.
+
+        So an instance that has been fenced can't commit what it merged, and one that takes such a task over waits for
+        a transaction in which it has merged (KIP-447).
+        """
+        output, stream_times = self.chain.mergeable(epoch.plan.subtopology)[number], epoch.merger_times[number]
+        offsets = dict(epoch.offsets or {})
+        for partition, time in times.items():
+            stream_times[partition] = later(stream_times[partition], time)
+            at = TopicPartition(output.topic, partition)
+            task = self.tasks[TaskId(output.merged_by or "", partition)]
+            offsets[at] = OffsetAndMetadata(
+                task.positions[at], metadata=metadata(stream_times[partition], self._program)
+            )
+        epoch.offsets = offsets
 
     def stored(self, took_ms: float) -> None:
         """The epoch is committed and in the stores; it took so long."""
         epoch = self.epoch
         if self.state is not EpochState.STORING or epoch is None or epoch.statistics is None:
             return
-        for each, task in zip(epoch.plan.ranges, self._in_epoch(), strict=True):
+        for each, task_id in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True):
+            task = self.tasks[task_id]
             task.positions[TopicPartition(each.topic, each.partition)] = each.end
-            task.stream_time, task.failures = epoch.stream_times[each.partition], 0
+            task.stream_time = epoch.stream_times[each.partition]
+        for number, tasks in epoch.plan.mergers.items():
+            for task_id in tasks:
+                self.tasks[task_id].stream_time = epoch.merger_times[number][task_id.partition]
+        for task in self._in_epoch():
+            task.failures = 0
         statistics = epoch.statistics
-        self._limit.took(took_ms, epoch.epoch_input.length, statistics.records, statistics.bytes)
+        limit = self._limits[epoch.plan.subtopology]
+        limit.took(took_ms, epoch.epoch_input.length, statistics.records, statistics.bytes)
         self.happened(EpochEvent.STORED)
 
     def _after(self, event: EpochEvent, why: str | None) -> None:
@@ -223,7 +351,7 @@ class SubtopologyEpochs:
         self.tasks_moved()
 
     def tasks_moved(self) -> None:
-        """Tasks of the subtopology have moved, or it has come to rest."""
+        """Tasks of the chain have moved, or it has come to rest."""
         if self.state is EpochState.IDLE and self.running:
             self.happened(EpochEvent.RUNNABLE)
         elif self.state in (EpochState.IDLE, EpochState.GATHERING) and not any(
@@ -244,11 +372,13 @@ class SubtopologyEpochs:
         if effect is EpochEffect.LOOK and not self.running:
             self.happened(EpochEvent.NO_TASKS)
             return
+        if effect is EpochEffect.LOOK:
+            self._look_is_old = False
         if effect not in (EpochEffect.REPORT, EpochEffect.STOP):
             self.operation += 1
         self._effects.append(
             ForEpochs(
-                effect, self.plan.id, self.operation, seconds=self._pause(effect, event), epoch=self.epoch,
+                effect, self.chain.id, self.operation, seconds=self._pause(effect, event), epoch=self.epoch,
                 why=(why or "") if effect is EpochEffect.STOP else "",
             )
         )  # fmt: skip
@@ -269,14 +399,15 @@ class SubtopologyEpochs:
     def _failed(self, why: str | None) -> str | None:
         """An epoch failed: counts that; returns why the application stops, if it was once too often."""
         assert self.epoch is not None
-        self._limit.failed()
+        self._limits[self.epoch.plan.subtopology].failed()
         tasks = self._in_epoch()
         for task in tasks:
             task.failures += 1
         if all(task.failures < ATTEMPTS for task in tasks):
             return None
         places = ", ".join(f"{each.topic}-{each.partition}:{each.start}" for each in self.epoch.plan.ranges)
-        return f"subtopology {self.plan.id} failed {ATTEMPTS} times in a row at the same records, from {places}: {why}"
+        often = f"failed {ATTEMPTS} times in a row at the same records"
+        return f"subtopology {self._subtopology} {often}, from {places}: {why}"
 
     def _short(self, ends: Mapping[TopicPartition, int]) -> str | None:
         """Which partition doesn't go as far as it was read, if any. A new leader may take a moment to know that."""
@@ -287,7 +418,12 @@ class SubtopologyEpochs:
 
     def _in_epoch(self) -> list[LocalTask]:
         """The epoch's tasks: none of them goes before the epoch is over."""
-        return [] if self.epoch is None else [self.tasks[task] for task in self.epoch.plan.tasks]
+        return [] if self.epoch is None else [self.tasks[task] for task in self.epoch.plan.all_tasks]
+
+    @property
+    def _subtopology(self) -> str:
+        """Whose epoch is under way."""
+        return str(self.chain) if self.epoch is None else self.epoch.plan.subtopology
 
     def _move_all(self, event: TaskEvent) -> None:
         for task in self._in_epoch():

@@ -1,4 +1,4 @@
-"""Runs a subtopology's epochs, step by step, as `epoch_states` says: Spark jobs, transactions, stores."""
+"""Runs a chain's epochs, step by step, as `epoch_states` says: Spark jobs, transactions, stores."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from kohort.client.time_limit import time_limit
 from kohort.spark.epoch import EpochInput, EpochOutput
+from kohort.spark.runtime.chain import Chain
 from kohort.spark.runtime.effects import Epoch
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
-from kohort.spark.runtime.epoch_writes import EpochWrites, epoch_writes, first_unreadable
+from kohort.spark.runtime.epoch_writes import EpochWrites, MergedRows, epoch_writes, first_unreadable
 from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
-from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
+from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput
 from kohort.spark.state import Store
 from kohort.streams.tasks import TaskId
 
@@ -39,11 +40,11 @@ class Jobs(Protocol):
         """Make what runs fail soon. From any thread."""
 
 
-class SubtopologyRunner:
-    """Does what the epochs of one subtopology need; one step at a time.
+class ChainRunner:
+    """Does what the epochs of one chain need; one step at a time.
 
     Args:
-        make_jobs: makes its Spark jobs, in the runner's thread.
+        make_jobs: makes the Spark jobs of one of its subtopologies, in the runner's thread.
 
     Attributes:
         out_records: how many records the epoch sends.
@@ -51,20 +52,20 @@ class SubtopologyRunner:
 
     def __init__(
         self,
-        plan: SubtopologyPlan,
-        make_jobs: Callable[[], Jobs],
+        chain: Chain,
+        make_jobs: Callable[[str], Jobs],
         committer: EpochCommitter,
         stores: Callable[[TaskId], Mapping[str, Store]],
         probe: Probe = unprobed,
     ) -> None:
-        self.plan, self.committer = plan, committer
+        self.chain, self.committer = chain, committer
         self._make_jobs, self._stores, self._probe = make_jobs, stores, probe
-        self._jobs: Jobs | None = None
-        self._thread = JobThread(f"{THREAD_NAME}-{plan.id}")
+        self._jobs: dict[str, Jobs] = {}
+        self._thread = JobThread(f"{THREAD_NAME}-{chain.id}")
         self._writes = EpochWrites()
         self.out_records = 0
         self._positions: Mapping[tuple[str, int], int] = {}
-        self._by_partition: Mapping[int, Mapping[str, Store]] = {}
+        self._in_epoch: Mapping[tuple[str, int], Store] = {}
 
     async def run_job(self, epoch: Epoch) -> EpochOutput:
         """Run the epoch's job, and prepare what is to be sent and stored.
@@ -73,14 +74,27 @@ class SubtopologyRunner:
             ApplicationError: a record can't be read, where the application is to stop at that.
             whatever the job fails with.
         """
-        self._by_partition = {task.partition: self._stores(task) for task in epoch.plan.tasks}
+        plan = self.chain.subtopologies[epoch.plan.subtopology]
+        self._in_epoch = {
+            (name, task.partition): store for task in epoch.plan.all_tasks for name, store in self._stores(task).items()
+        }
         await self._probe("planned")
         output = await self._thread.run(self._job, epoch)
         await self._probe("job")
-        if (record := first_unreadable(self.plan, output.statistics.dead)) is not None:
+        if (record := first_unreadable(plan, output.statistics.dead)) is not None:
             raise unreadable(record)
         self._writes = await self._thread.run(
-            epoch_writes, self.plan, output, epoch.table, dict(epoch.stream_times), self._scan
+            epoch_writes,
+            plan,
+            output,
+            epoch.table,
+            dict(epoch.stream_times),
+            self._scan,
+            {
+                number: MergedRows(store, dict(epoch.merger_times[number]))
+                for number in epoch.plan.mergers
+                for store in [self._merged_store(plan, number)]
+            },
         )
         self.out_records = self._writes.records
         return output
@@ -126,23 +140,32 @@ class SubtopologyRunner:
 
     def _forget(self) -> None:
         """Let go of the epoch's tables and stores: the next one may be long in coming."""
-        self._writes, self._positions, self._by_partition = EpochWrites(), {}, {}
+        self._writes, self._positions, self._in_epoch = EpochWrites(), {}, {}
+
+    def _merged_store(self, plan: SubtopologyPlan, number: int) -> StoreOutput:
+        """Where the rows of a branch go that are merged at once."""
+        output = plan.branches[number]
+        assert isinstance(output, TopicOutput) and output.merged_by is not None
+        (store,) = self.chain.subtopologies[output.merged_by].branches.values()
+        assert isinstance(store, StoreOutput)
+        return store
 
     def _job(self, epoch: Epoch) -> EpochOutput:
-        if self._jobs is None:
-            self._jobs = self._make_jobs()
+        name = epoch.plan.subtopology
+        if name not in self._jobs:
+            self._jobs[name] = self._make_jobs(name)
         if epoch.table is None:
-            return self._jobs.run(epoch.epoch_input)
-        return self._jobs.run_table(epoch.table, epoch.epoch_input)
+            return self._jobs[name].run(epoch.epoch_input)
+        return self._jobs[name].run_table(epoch.table, epoch.epoch_input)
 
     def _cancel_job(self) -> None:
-        if self._jobs is not None:
-            self._jobs.cancel()
+        for jobs in list(self._jobs.values()):
+            jobs.cancel()
 
     def _scan(self, store: str, partition: int, start: bytes, end: bytes) -> pa.Table:
-        return self._by_partition[partition][store].scan(start, end)
+        return self._in_epoch[store, partition].scan(start, end)
 
     def _store(self) -> None:
         for (store, _, partition), table in self._writes.changelogs.items():
             keys, values = table["key"].combine_chunks(), table["value"].combine_chunks()
-            self._by_partition[partition][store].write(keys, values, self._positions[store, partition])
+            self._in_epoch[store, partition].write(keys, values, self._positions[store, partition])
