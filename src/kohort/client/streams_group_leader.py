@@ -134,7 +134,7 @@ class StreamsGroupLeader:
             answer = await self._placed(members)
         if not self.due:
             return  # the member has left meanwhile
-        self._memory.keep(membership.epoch, answer.memory)
+        self._memory.keep(membership.epoch, answer.static)
         self._seen, self._topology = answer.seen, answer.topology
         self._rebalance_at = self._later() if answer.missing else None
         membership.placed(answer.assignments, now())
@@ -151,7 +151,7 @@ class StreamsGroupLeader:
                 self._membership.settings.topology,
                 topics,
                 self._settings,
-                self._memory.recalled(self._membership.told),
+                self._memory.recalled(self._membership.epoch),
             )
             self._needed = set(answer.topology.required_topics)
             if not topics.unknown and (not answer.topology.source_patterns or self._follows_all):

@@ -57,7 +57,6 @@ class ClassicMembership(StreamsMembership):
         subscriptions: the subscriptions of all members, while it has to place tasks; None at all other times.
         instances: the instance ids of those members that are static.
         leads: whether it led in this generation.
-        told: the last generation whose assignments the group took from it; None since another one led, or may have.
         version: in which it writes its subscription.
     """
 
@@ -77,10 +76,10 @@ class ClassicMembership(StreamsMembership):
         self.subscriptions: Mapping[str, bytes] | None = None
         self.instances: Mapping[str, str] = {}
         self.leads = False
-        self.told: int | None = None
         self.version = self._latest = classic.latest
         self._classic = classic
         self._written = classic.latest  # the version of the last subscription
+        self._leader_version = 0  # the newest that the last leader knew; 0 until an assignment has come
         self._assignments: Mapping[str, bytes] = {}
         self._in_flight: Request | None = None
         self._told_to_shut_down = False  # the last subscription had it
@@ -92,7 +91,6 @@ class ClassicMembership(StreamsMembership):
         self._stops = False  # the user wants it to leave
         self._tell_by = 0  # until when it tries to tell the group before it leaves that all are to stop
         self._leave_from = 0  # others, which are to stop as well, have their assignments by then
-        self._unreadable = False  # the leader doesn't know what it has, and gives it away when it joins again
         self._topology_id = TopologyId.of(settings.topology)
 
     # What the user wants --------------------------------------------------------------------------------------
@@ -137,11 +135,11 @@ class ClassicMembership(StreamsMembership):
 
     @property
     def _holds_back(self) -> bool:
-        """It doesn't join again while it closes tasks to leave, unless it asks that all stop; or unknown tasks.
+        """It doesn't join again while it closes tasks to leave, unless it asks that all stop.
 
         The others wait for it, as long as its rebalance timeout lets them.
         """
-        return (self._leaves and not self._shutdown) or (self._unreadable and not self.tasks.reconciled)
+        return self._leaves and not self._shutdown
 
     def _phase_now(self) -> Phase:
         if self._holds_back and self.phase is Phase.PREPARING_REBALANCE:
@@ -193,12 +191,11 @@ class ClassicMembership(StreamsMembership):
             # Brokers have the group rebalance only if it sends something else. Sent again, it is the same rebalance.
             self._join_number += 1
         self._step(Step.REJOIN)
-        self._unreadable = False
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self._written, self._told_to_shut_down = self.version, self._shutdown
         offsets, ends = self.offsets.report()
         subscription = subscription_of(self.settings, self.tasks.owned, offsets, ends, shutdown=self._shutdown)
-        data = encode_subscription(subscription, self._written, self._latest, self._join_number)
+        data = encode_subscription(subscription, self._written, self._latest, self._join_number, self._leader_version)
         return join_group(self.settings, self.member_id, data, self._classic.session_timeout_ms, reason)
 
     def on_failure(self, now: int) -> None:
@@ -285,7 +282,6 @@ class ClassicMembership(StreamsMembership):
             }
             self._step(Step.LEADS)
         else:
-            self.told = None
             self._step(Step.JOINED)
 
     def placed(self, assignments: Mapping[str, bytes], now: int) -> None:
@@ -298,8 +294,6 @@ class ClassicMembership(StreamsMembership):
 
     def _assigned(self, data: bytes, now: int) -> None:
         first, self._afresh = self._afresh, False
-        if self._assignments:
-            self.told = self.epoch
         self._assignments = {}
         self._step(Step.ASSIGNED)
         try:
@@ -332,7 +326,6 @@ class ClassicMembership(StreamsMembership):
             return
         if unreadable:
             log.error("%s: the group's leader can't read what this member wrote; it gives it no tasks", self)
-            self._unreadable = True
         self._apply(assignment, now)
         if self._stops:
             self._on_input(Input.STOP, now)
@@ -347,6 +340,7 @@ class ClassicMembership(StreamsMembership):
         version = version_to_join_with(
             self._written, assignment.version, assignment.supported, assignment.common, self._latest
         )
+        self._leader_version = assignment.supported
         if version is not None:
             log.info("%s: subscriptions go from version %d to %d", self, self._written, version)
             self.version = version
@@ -396,8 +390,8 @@ class ClassicMembership(StreamsMembership):
 
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
-        self.subscriptions, self._assignments, self.leads, self.told = None, {}, False, None
-        self._told_to_shut_down, self._unreadable, self._afresh = False, False, True
+        self.subscriptions, self._assignments, self.leads = None, {}, False
+        self._told_to_shut_down, self._afresh = False, True
         self._rejoin, self._awaited, self._probing_at = None, False, None
         self.offsets.forget_reported()
 
