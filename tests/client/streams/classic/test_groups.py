@@ -132,14 +132,24 @@ def test_who_cant_be_read_any_more_closes_its_tasks_and_others_run_them_after_th
 
 @pytest.mark.parametrize("latest", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_all_stop_if_a_member_asks_for_it_and_leaves(seed: int, latest: int) -> None:
+@pytest.mark.parametrize("quits", [False, True])
+def test_all_stop_if_a_member_asks_for_it_and_leaves(seed: int, latest: int, quits: bool) -> None:
     world = SimulatedGroup(seed, max_warmup_replicas=0)
     for _ in range(4):
         world.start(latest=latest)
     world.comes_to_rest()
     asking = world.applications[seed]
     asking.member.shut_application_down()
-    asking.member.stop(world.now)
+    if quits:
+        asking.has.clear()
+        asking.closing.clear()
+        asking.member.quit(world.now)
+    else:
+        asking.member.stop(world.now)
+    by = asking.member.leave_by
+    while not asking.member.ended:
+        world.run(1_000)
+    assert world.now <= by
     world.run(30_000)
     assert not world.applications
     assert world.counts["ShutdownRequested"] == 3, "each of the others"

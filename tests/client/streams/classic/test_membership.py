@@ -448,6 +448,42 @@ def test_a_member_asks_that_all_stop_before_it_leaves() -> None:
     scripted.sent(LeaveGroupRequest)
 
 
+def test_a_member_that_is_closed_asks_first_that_all_stop() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.quit(scripted.now)
+    by = scripted.member.leave_by
+    assert by >= scripted.now + 2 * INTERVAL
+    told = scripted.join(generation=2).subscription
+    assert (told.shutdown, told.tasks) == (True, {})
+    scripted.sync({A: ACTIVE}, statuses=SHUTDOWN)
+    assert Assigned not in map(type, scripted.events())
+    scripted.sent(LeaveGroupRequest)
+    scripted.answer(LeaveGroupResponse())
+    assert scripted.member.state is State.LEFT
+    assert scripted.now <= by
+
+
+def test_a_fenced_member_that_is_closed_joins_again_to_ask_that_all_stop() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.join(generation=2)
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.ILLEGAL_GENERATION))
+    scripted.member.quit(scripted.now)
+    assert scripted.join(generation=3).subscription.shutdown
+    scripted.sync(statuses=SHUTDOWN)
+    scripted.sent(LeaveGroupRequest)
+
+
+def test_a_member_that_is_abandoned_asks_for_nothing() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.quit(scripted.now)
+    scripted.member.abandon(scripted.now)
+    assert scripted.member.state is State.LEFT
+
+
 @pytest.mark.parametrize("asks_late", [False, True])
 def test_a_member_that_stops_while_it_joins_asks_first_that_all_stop(asks_late: bool) -> None:
     scripted = Scripted()

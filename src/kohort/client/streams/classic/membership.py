@@ -99,16 +99,38 @@ class ClassicMembership(StreamsMembership):
         """Revoke all tasks, then leave; if it asks that all stop, the group hears that before."""
         self._for_good |= for_good
         if not self._stops:
-            self._stops, self._tell_by = True, now + self._leave_within_ms
+            # The others hear with their next heartbeats that they are to join.
+            self._stops, self._tell_by = True, now + self._leave_within_ms + self._classic.heartbeat_interval_ms
         if self.state is not State.JOINING or not self._shutdown:
             super().stop(now, for_good=for_good)
 
     def quit(self, now: int, *, for_good: bool = False) -> None:
-        """Leave at once; one that was fenced by its generation only is in the group still."""
+        """Leave at once; if it asks that all stop, the group hears that before, from a member without tasks.
+
+        One that was fenced by its generation only is in the group still.
+        """
         self._for_good |= for_good
+        if self._shutdown and (self.state is State.FENCED or self.state in HEARTBEATING - {State.DEPARTING}):
+            self.tasks.forget()
+            if self.state is State.FENCED:
+                self._check_reconciled(now)
+            self.stop(now)
+            return
         if self.state is State.FENCED and self.member_id:
             self._on_input(Input.RESIGN, now)
         super().quit(now, for_good=for_good)
+
+    def abandon(self, now: int) -> None:
+        """Leave without telling the group, not even that all are to stop."""
+        self._shutdown = False
+        super().abandon(now)
+
+    @property
+    def leave_by(self) -> int:
+        """Until when it tries to tell the group that it leaves, and before that all are to stop, after `quit`."""
+        if self._shutdown and self._stops:
+            return self._tell_by + self._classic.heartbeat_interval_ms + self._leave_within_ms
+        return self._leave_by
 
     # Requests ------------------------------------------------------------------------------------------------
 
