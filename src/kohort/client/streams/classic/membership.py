@@ -23,6 +23,7 @@ from kohort.client.streams.classic.requests import (
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.classic.subscription import TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
+from kohort.client.streams.classic.wanted_rebalance import WantedRebalance
 from kohort.client.streams.membership import Call, StreamsMembership
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import HEARTBEATING, Input, State
@@ -32,14 +33,12 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from kohort.streams.statuses import TOPICS_LACK, StatusCode
+from kohort.streams.statuses import StatusCode
 
 log = logging.getLogger(__name__)
 
 _JOIN_GRACE_MS: Final = 5_000
 """Beyond the rebalance timeout, until the coordinator must have responded to a join."""
-_LOOK_AGAIN_MS: Final = 10_000
-"""How long a static member that lacks topics waits before it joins again."""
 
 _HEARTBEAT: Final = Call(HeartbeatRequest, HeartbeatResponse)
 _LEAVE: Final = Call(LeaveGroupRequest, LeaveGroupResponse)
@@ -83,10 +82,7 @@ class ClassicMembership(StreamsMembership):
         self._assignments: Mapping[str, bytes] = {}
         self._in_flight: Request | None = None
         self._told_to_shut_down = False  # the last subscription had it
-        self._rejoin: str | None = None  # why the member wants a rebalance at once
-        self._awaited = False  # others wait for tasks that it closes
-        self._probing_at: int | None = None
-        self._join_number = 0  # how often it has wanted a rebalance
+        self._wanted = WantedRebalance()
         self._afresh = True  # no assignment has come since it joined
         self._stops = False  # the user wants it to leave
         self._tell_by = 0  # until when it tries to tell the group before it leaves that all are to stop
@@ -145,7 +141,7 @@ class ClassicMembership(StreamsMembership):
             case Phase.LEADING:
                 return None
             case Phase.SETTLED if not self._wants_rebalance():
-                probing = self._probing_at
+                probing = self._wanted.probing_at
                 due = self._next_at if probing is None or self._holds_back else min(self._next_at, probing)
                 return max(due, self._not_before)
             case _:
@@ -170,14 +166,13 @@ class ClassicMembership(StreamsMembership):
 
     def _wants_rebalance(self) -> bool:
         return not self._holds_back and (
-            self._rejoin is not None
+            self._wanted.due(reconciled=self.tasks.reconciled)
             or (self._shutdown and not self._told_to_shut_down)
-            or (self._awaited and self.tasks.reconciled)
             or self.offsets.caught_up(self._warmups())
         )
 
     def _probes(self, now: int) -> bool:
-        return self._probing_at is not None and now >= self._probing_at and not self._holds_back
+        return self._wanted.probes(now) and not self._holds_back
 
     def call(self, now: int) -> Call:
         """Which request is due now."""
@@ -208,16 +203,15 @@ class ClassicMembership(StreamsMembership):
         return self._in_flight
 
     def _join(self, now: int) -> JoinGroupRequest:
-        reason = self._rejoin
+        reason = self._wanted.reason
         if self._probes(now) or self._wants_rebalance():
-            # Brokers have the group rebalance only if it sends something else. Sent again, it is the same rebalance.
-            self._join_number += 1
+            self._wanted.count()
         self._step(Step.REJOIN)
-        self._rejoin, self._awaited, self._probing_at = None, False, None
+        self._wanted.forget()
         self._written, self._told_to_shut_down = self.version, self._shutdown
         offsets, ends = self.offsets.report()
         subscription = subscription_of(self.settings, self.tasks.owned, offsets, ends, shutdown=self._shutdown)
-        data = encode_subscription(subscription, self._written, self._latest, self._join_number, self._leader_version)
+        data = encode_subscription(subscription, self._written, self._latest, self._wanted.number, self._leader_version)
         return join_group(self.settings, self.member_id, data, self._classic.session_timeout_ms, reason)
 
     def on_failure(self, now: int) -> None:
@@ -370,8 +364,7 @@ class ClassicMembership(StreamsMembership):
         return version is not None
 
     def _apply(self, assignment: Assignment, now: int) -> None:
-        self._awaited = assignment.join_again
-        self._probing_at = self._look_again_at(assignment, now)
+        self._wanted.assigned(assignment, now, static=self.settings.instance_id is not None)
         if assignment.acceptable_lag is not None:
             self.offsets.acceptable_lag = assignment.acceptable_lag
         self._apply_endpoints(assignment.endpoints)
@@ -379,16 +372,9 @@ class ClassicMembership(StreamsMembership):
         if self._apply_tasks(assignment.tasks, now):
             self._after_response(now)
 
-    def _look_again_at(self, assignment: Assignment, now: int) -> int | None:
-        after = [] if assignment.probing_ms is None else [assignment.probing_ms]
-        # Before JoinGroup v9, a static leader that is back isn't told that it leads, so nobody looks at topics.
-        if self.settings.instance_id is not None and any(each.code in TOPICS_LACK for each in assignment.statuses):
-            after.append(_LOOK_AGAIN_MS)
-        return now + min(after) if after else None
-
     def rebalance(self, reason: str) -> None:
         """Ask for a rebalance as soon as can be: for the leader, when topics have changed."""
-        self._rejoin = reason
+        self._wanted.reason = reason
 
     # Phases and states ---------------------------------------------------------------------------------------
 
@@ -414,7 +400,7 @@ class ClassicMembership(StreamsMembership):
         self.phase = Phase.PREPARING_REBALANCE
         self.subscriptions, self._assignments, self.leads = None, {}, False
         self._told_to_shut_down, self._afresh = False, True
-        self._rejoin, self._awaited, self._probing_at = None, False, None
+        self._wanted.forget()
         self.offsets.forget_reported()
 
     def _depart(self, now: int) -> None:
