@@ -50,13 +50,13 @@ class StoreMachine(RuleBasedStateMachine):
                 found[key] = value
         return found
 
-    @rule(records=st.lists(st.tuples(KEYS, VALUES), max_size=12))
-    def write(self, records: list[tuple[bytes, bytes | None]]) -> None:
+    @rule(records=st.lists(st.tuples(KEYS, VALUES), max_size=12), as_file=st.booleans())
+    def write(self, records: list[tuple[bytes, bytes | None]], as_file: bool) -> None:
         position = self.store.position or 0
         del self.log[position:]
         self.log += records
         keys, values = pa.array([k for k, _ in records], pa.binary()), pa.array([v for _, v in records], pa.binary())
-        self.store.write(keys, values, len(self.log))
+        (self.store.ingest if as_file else self.store.write)(keys, values, len(self.log))
 
     @rule()
     def flush(self) -> None:

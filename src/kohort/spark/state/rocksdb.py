@@ -11,8 +11,10 @@ from rocksdict import (
     Cache,
     DBCompressionType,
     DBRecoveryMode,
+    IngestExternalFileOptions,
     Options,
     Rdict,
+    SstFileWriter,
     WriteBufferManager,
 )
 
@@ -52,6 +54,30 @@ def open_rocksdb(path: Path, memory: StoreMemory) -> Rdict:
         Exception: rocksdict's error, if the files are corrupt or can't be opened.
     """
     return Rdict(str(path), _options(memory))
+
+
+def open_sst_file(path: Path, memory: StoreMemory) -> SstFileWriter:
+    """Begins a file of rows in key order, made as the database makes its own, which can be ingested when it is finished.
+
+    The path must not be a file: it may be the other name of one that the database has, and would be cut off.
+
+    Raises:
+        Exception: rocksdict's error, if it can't be written.
+    """
+    writer = SstFileWriter(_options(memory))
+    writer.open(str(path))
+    return writer
+
+
+def ingest_sst_file(db: Rdict, path: Path) -> None:
+    """Takes the file's rows into the database, in one step, as newer than all that it has; the file is gone then.
+
+    Raises:
+        Exception: rocksdict's error.
+    """
+    options = IngestExternalFileOptions()
+    options.set_move_files(True)
+    db.ingest_external_file([str(path)], options)
 
 
 def _options(memory: StoreMemory) -> Options:
