@@ -57,7 +57,7 @@ def open_rocksdb(path: Path, memory: StoreMemory) -> Rdict:
 
 
 def open_sst_file(path: Path, memory: StoreMemory) -> SstFileWriter:
-    """Begins a file of rows in key order, made as the database makes its own, which can be ingested when it is finished.
+    """Begins a file of rows in key order, as the database makes its own. It can be ingested once it is finished.
 
     The path must not be a file: it may be the other name of one that the database has, and would be cut off.
 
