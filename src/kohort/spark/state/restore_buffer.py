@@ -17,7 +17,7 @@ from kohort.spark.state.store import Store
 FAR_BEHIND: Final = 100_000
 """From so many offsets on, records are gathered."""
 
-FULL: Final = 64 * 1024 * 1024
+FULL: Final = 32 * 1024 * 1024
 """Bytes that are gathered for all stores of an instance together; then those of the store that has most are written."""
 
 _WORTH_A_FILE: Final = 4 * 1024 * 1024
