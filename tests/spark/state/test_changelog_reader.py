@@ -15,6 +15,7 @@ import pytest
 from kohort.client import Admin, Producer, TopicPartition
 from kohort.client.errors import ClosedError
 from kohort.spark.state import ChangelogReader, RestoreProgress, StateError, Store, StoreClosedError
+from kohort.spark.state.rocksdb_rows import SortedRows
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
 from tests.waiting import run, until
@@ -382,8 +383,8 @@ def test_a_store_that_is_far_behind_is_restored_by_files(log: Log, monkeypatch: 
     ingested: list[int] = []
     ingest = Store.ingest
 
-    def counted(store: Store, keys: pa.Array, values: pa.Array, position: int, partition: int | None = None) -> None:
-        ingest(store, keys, values, position, partition)
+    def counted(store: Store, rows: SortedRows, position: int, partition: int | None = None) -> None:
+        ingest(store, rows, position, partition)
         ingested.append(position)
 
     monkeypatch.setattr(Store, "ingest", counted)

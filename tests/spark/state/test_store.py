@@ -19,6 +19,7 @@ from rocksdict import Options, Rdict
 
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
 from kohort.spark.state.rocksdb import StoreMemory
+from kohort.spark.state.rocksdb_rows import sorted_by_key
 
 from ...waiting import eventually
 
@@ -146,7 +147,7 @@ def test_the_checkpoint_is_not_a_row(store: Store) -> None:
 
 def test_what_is_ingested_counts_as_written(store: Store) -> None:
     store.write(binary(b"a", b"b", b"c"), binary(b"1", b"2", b"3"), 3)
-    store.ingest(binary(b"b", b"d", None, b"c", b"d"), binary(None, b"4", b"nowhere", b"5", b"6"), 8)
+    store.ingest(sorted_by_key(binary(b"b", b"d", None, b"c", b"d"), binary(None, b"4", b"nowhere", b"5", b"6")), 8)
     assert store.scan().to_pylist() == [{"key": k, "value": v} for k, v in ((b"a", b"1"), (b"c", b"5"), (b"d", b"6"))]
     store.write(binary(b"d"), binary(None), 9)
     store = reopened(store)
@@ -155,7 +156,7 @@ def test_what_is_ingested_counts_as_written(store: Store) -> None:
 
 
 def test_the_checkpoint_of_an_ingested_file_is_among_its_rows_and_none_of_them(store: Store) -> None:
-    store.ingest(binary(b"\xff\xff\xff", b"\xff\xffkohort", b"a"), binary(b"2", b"nonsense", b"1"), 3)
+    store.ingest(sorted_by_key(binary(b"\xff\xff\xff", b"\xff\xffkohort", b"a"), binary(b"2", b"nonsense", b"1")), 3)
     assert store.scan()["key"].to_pylist() == [b"a", b"\xff\xff\xff"]
     store = reopened(store)
     assert store.position == 3 and value_of(store, b"\xff\xff\xff") == b"2"
@@ -164,7 +165,7 @@ def test_the_checkpoint_of_an_ingested_file_is_among_its_rows_and_none_of_them(s
 
 def test_many_rows_are_ingested(store: Store) -> None:
     keys, values = many(25_000)
-    store.ingest(keys, values, 25_000)
+    store.ingest(sorted_by_key(keys, values), 25_000)
     assert store.scan()["key"].to_pylist() == sorted(keys.to_pylist())
     assert store.get_many(keys).equals(values)
     assert [each.name for each in store.path.glob("ingested*")] == []
@@ -179,19 +180,19 @@ def test_an_ingest_that_fails_has_not_happened(store: Store, monkeypatch: pytest
     with monkeypatch.context() as machine:
         machine.setattr(f"kohort.spark.state.store.{step}", full)
         with pytest.raises(StateError, match="make room"):
-            store.ingest(binary(b"a"), binary(b"2"), 2)
+            store.ingest(sorted_by_key(binary(b"a"), binary(b"2")), 2)
     assert store.position == 1 and value_of(store, b"a") == b"1"
-    store.ingest(binary(b"a"), binary(b"3"), 3)
+    store.ingest(sorted_by_key(binary(b"a"), binary(b"3")), 3)
     assert store.position == 3 and value_of(store, b"a") == b"3"
 
 
 def test_a_process_that_dies_while_it_ingests_leaves_the_store_as_it_was(store: Store) -> None:
-    store.ingest(binary(b"a"), binary(b"1"), 1)
+    store.ingest(sorted_by_key(binary(b"a"), binary(b"1")), 1)
     (file,) = store.path.glob("*.sst")
     store.close()
     os.link(file, store.path / "ingested.sst")  # as if it had died before the file's first name was gone
     store = Store(store.path, store.name, store.partition)
-    store.ingest(binary(b"b"), binary(b"2"), 2)
+    store.ingest(sorted_by_key(binary(b"b"), binary(b"2")), 2)
     assert store.scan()["value"].to_pylist() == [b"1", b"2"]
     store.close()
     (store.path / "ingested.sst").write_bytes(b"half a file")
@@ -211,7 +212,7 @@ def test_closing_does_not_wait_for_an_ingest(store: Store, monkeypatch: pytest.M
 
     monkeypatch.setattr("kohort.spark.state.store.put_rows", close_meanwhile)
     with pytest.raises(StoreClosedError):
-        store.ingest(keys, values, 1)
+        store.ingest(sorted_by_key(keys, values), 1)
     assert len(pieces) == 1
     pieces[0].join()
 

@@ -79,6 +79,7 @@ class ChangelogReader(Lifecycle):
         self._pending_changelog: StoreChangelog | None = None
         self._pending_position = -1
         self._thread = ThreadPoolExecutor(1, "kohort-changelogs")
+        self._sorting_thread = ThreadPoolExecutor(1, "kohort-changelogs-sorting")
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -115,6 +116,7 @@ class ChangelogReader(Lifecycle):
         self._changelogs.clear()
         await asyncio.gather(self._consumer.close(), self._admin.close(), return_exceptions=True)
         self._thread.shutdown(wait=False)
+        self._sorting_thread.shutdown(wait=False)
 
     def follow(self, store: Store, partition: TopicPartition) -> None:
         """Keeps a store up to date with its changelog from now on: a standby or a warm-up. Returns at once.
@@ -350,9 +352,11 @@ class ChangelogReader(Lifecycle):
                     await self._write_buffer(changelog)
 
     async def _write_buffer(self, changelog: StoreChangelog) -> None:
-        await self._finish_write()
         buffer, at = changelog.buffer, changelog.partition
-        if buffer is not None and self._changelogs.get(at) is changelog:  # it may have been removed meanwhile
+        assert buffer is not None
+        buffer.sorting = self._sorting_thread.submit(buffer.sort)  # while the one before is written
+        await self._finish_write()
+        if changelog.buffer is buffer and self._changelogs.get(at) is changelog:  # it may have been removed meanwhile
             changelog.buffer = None
             self._start_write(changelog, buffer.position, partial(buffer.write, changelog.store, at.partition))
 

@@ -7,11 +7,13 @@ writes. What is gathered counts for nothing until then: the position is before i
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
+from kohort.spark.state.rocksdb_rows import SortedRows, sorted_by_key
 from kohort.spark.state.store import Store
 
 FAR_BEHIND: Final = 100_000
@@ -31,10 +33,13 @@ class RestoreBuffer:
     Attributes:
         position: offset in the changelog after it.
         size: in bytes.
+        sorting: `sort`, once it was submitted.
     """
 
     position: int = -1
     size: int = 0
+    sorting: Future[None] | None = None
+    _sorted: SortedRows | None = None
     _added_at: float = 0
     _keys: list[pa.Array] = field(default_factory=list)
     _values: list[pa.Array] = field(default_factory=list)
@@ -52,8 +57,19 @@ class RestoreBuffer:
         """Whether nothing was added for a while."""
         return time.monotonic() - self._added_at > _IDLE_S
 
-    def write(self, store: Store, partition: int) -> None:
-        """Writes all to the store, with the position after it. Raises as `Store.write`."""
+    def sort(self) -> None:
+        """Sorts what was gathered, in a thread of its own beside the write before. Nothing may be added any more."""
         keys, values = pa.concat_arrays(self._keys), pa.concat_arrays(self._values)
-        write = store.ingest if self.size >= _WORTH_A_FILE else store.write
-        write(keys, values, self.position, partition)
+        self._keys, self._values = [], []
+        self._sorted = sorted_by_key(keys, values)
+
+    def write(self, store: Store, partition: int) -> None:
+        """Writes all to the store, once it is sorted, with the position after it. Raises as `Store.write`."""
+        assert self.sorting is not None
+        self.sorting.result()
+        rows, self._sorted = self._sorted, None
+        assert rows is not None
+        if self.size >= _WORTH_A_FILE:
+            store.ingest(rows, self.position, partition)
+        else:
+            store.write(rows.keys, rows.values, self.position, partition)
