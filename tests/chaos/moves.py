@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key
 from kohort.protocol.stored.streams_group_target_assignment_metadata import StreamsGroupTargetAssignmentMetadataKey
@@ -47,27 +47,25 @@ class Move:
 
 def decisions(servers: str, application: str) -> list[float]:
     """When the coordinator's log says that the group's assignment had a new epoch, in s since 1970, in order."""
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "decisions", "enable.auto.commit": False})
+    consumer = Consumer({
+        "bootstrap.servers": servers, "group.id": "decisions", "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    })  # fmt: skip
     found = []
     try:
-        topic = consumer.list_topics(OFFSETS_TOPIC, 10).topics[OFFSETS_TOPIC]
-        for partition in topic.partitions:
-            at = TopicPartition(OFFSETS_TOPIC, partition, 0)
-            low, end = consumer.get_watermark_offsets(at, 10)
-            consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, low)])
-            position = low
-            while position < end:
-                for message in consumer.consume(1_000, 1.0):
-                    offset, key = message.offset(), message.key()
-                    assert offset is not None
-                    position = offset + 1
-                    if isinstance(key, bytes):
-                        _, fields = decode_key(OFFSETS_TOPIC, key)
-                        if (
-                            isinstance(fields, StreamsGroupTargetAssignmentMetadataKey)
-                            and fields.group_id == application
-                        ):
-                            found.append(message.timestamp()[1] / 1000)
+        left = set(consumer.list_topics(OFFSETS_TOPIC, 10).topics[OFFSETS_TOPIC].partitions)
+        consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, OFFSET_BEGINNING) for partition in left])
+        while left:
+            for message in consumer.consume(1_000, 1.0):
+                error, key = message.error(), message.key()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    left.discard(message.partition())
+                elif error is not None:
+                    raise KafkaException(error)
+                elif isinstance(key, bytes):
+                    _, fields = decode_key(OFFSETS_TOPIC, key)
+                    if isinstance(fields, StreamsGroupTargetAssignmentMetadataKey) and fields.group_id == application:
+                        found.append(message.timestamp()[1] / 1000)
     finally:
         consumer.close()
     return sorted(found)
