@@ -171,6 +171,21 @@ def test_many_rows_are_ingested(store: Store) -> None:
     assert [each.name for each in store.path.glob("ingested*")] == []
 
 
+def test_files_that_are_ingested_are_compacted_together_after_the_next_write(store: Store) -> None:
+    def files(level: int) -> str:
+        count: str = store._db.property_value(f"rocksdb.num-files-at-level{level}")
+        return count
+
+    store.write(binary(b"a"), binary(b"0"), 1)
+    store._db.flush()
+    for position in range(2, 12):
+        store.ingest(sorted_by_key(binary(b"a", b"b"), binary(b"%d" % position, b"1")), position)
+    assert files(0) == "11"
+    store.write(binary(b"b"), binary(None), 12)
+    eventually(lambda: files(0) == "0")
+    assert store.scan().to_pylist() == [{"key": b"a", "value": b"11"}]
+
+
 @pytest.mark.parametrize("step", ["put_rows", "ingest_sst_file"])
 def test_an_ingest_that_fails_has_not_happened(store: Store, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def full(*_: object) -> None:

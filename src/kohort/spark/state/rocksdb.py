@@ -18,6 +18,12 @@ from rocksdict import (
     WriteBufferManager,
 )
 
+FLUSHED_FILES: Final = 4
+"""Files on level 0 from which on they are compacted: RocksDB's default."""
+
+INGESTED_FILES: Final = 16
+"""The same while files are ingested: else most would be compacted several times. Below 20, where writes slow down."""
+
 _MIB: Final = 1024 * 1024
 
 
@@ -80,6 +86,15 @@ def ingest_sst_file(db: Rdict, path: Path) -> None:
     db.ingest_external_file([str(path)], options)
 
 
+def compact_from(db: Rdict, files: int) -> None:
+    """Has a database compact once there are so many files on level 0.
+
+    Raises:
+        Exception: rocksdict's error.
+    """
+    db.set_options({"level0_file_num_compaction_trigger": str(files)})
+
+
 def _options(memory: StoreMemory) -> Options:
     tables = BlockBasedOptions()
     tables.set_block_cache(memory.cache)
@@ -94,6 +109,7 @@ def _options(memory: StoreMemory) -> Options:
     options.set_write_buffer_manager(memory.write_buffers)
     options.set_write_buffer_size(16 * _MIB)
     options.set_arena_block_size(64 * 1024)  # the memory of an empty store
+    options.set_level_zero_file_num_compaction_trigger(FLUSHED_FILES)
     options.set_max_open_files(256)
     options.set_max_background_jobs(2)
     # After a crash of the machine the store has all writes up to some point, and none after it.

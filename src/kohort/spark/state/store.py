@@ -23,7 +23,16 @@ from rocksdict import Rdict, WriteBatch
 from kohort.spark.state.checkpoint import EMPTY, Checkpoint
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
 from kohort.spark.state.readers_writer_lock import ReadersWriterLock
-from kohort.spark.state.rocksdb import StoreMemory, default_memory, ingest_sst_file, open_rocksdb, open_sst_file
+from kohort.spark.state.rocksdb import (
+    FLUSHED_FILES,
+    INGESTED_FILES,
+    StoreMemory,
+    compact_from,
+    default_memory,
+    ingest_sst_file,
+    open_rocksdb,
+    open_sst_file,
+)
 from kohort.spark.state.rocksdb_errors import state_error
 from kohort.spark.state.rocksdb_rows import (
     ROW_SCHEMA,
@@ -176,6 +185,7 @@ class Store:
         path = self.path / _INGESTED
         with self._reading_or_writing() as db:
             try:
+                self._compact_from(db, INGESTED_FILES)
                 path.unlink(missing_ok=True)
                 file = open_sst_file(path, self._memory)
                 for part in (before, own, after):
@@ -218,8 +228,15 @@ class Store:
     def _write(self, batch: WriteBatch, checkpoint: Checkpoint) -> None:
         batch.put(_CHECKPOINT_KEY, checkpoint.encode())  # last, so that no record replaces it
         with self._reading_or_writing() as db:
+            self._compact_from(db, FLUSHED_FILES)
             db.write(batch)
             self._checkpoint = checkpoint
+
+    def _compact_from(self, db: Rdict, files: int) -> None:
+        """Has RocksDB compact once there are so many files on level 0."""
+        if files != self._compacted_from:
+            compact_from(db, files)
+            self._compacted_from = files
 
     # Files and their errors.
 
@@ -260,6 +277,7 @@ class Store:
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / _INGESTED).unlink(missing_ok=True)  # of a process that has died
         db = open_rocksdb(self.path, self._memory)
+        self._compacted_from = FLUSHED_FILES
         try:
             self._checkpoint = self._read_checkpoint(db)
         except BaseException:
