@@ -19,7 +19,7 @@ from .flights import AIRLINES, Delivered, Record, made_up
 from .instances import Instance
 from .results import Results
 
-__all__ = ["PARTITIONS", "SESSION_MS", "Field", "Server", "apache_kafka", "kfake", "kohort_broker"]
+__all__ = ["APPLICATION", "PARTITIONS", "SESSION_MS", "Field", "Server", "apache_kafka", "kfake", "kohort_broker"]
 
 PARTITIONS = 4
 SESSION_MS = 4_000
