@@ -28,11 +28,16 @@ from kohort.spark.jobs.stages.encode_values import ValueEncoding, encode_values_
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
+from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregate_specs import with_offset
+from kohort.spark.program.aggregates.columnwise import Fold
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
 
 _LONG = T.LongType()
+_COLUMNWISE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DoubleType)
+"""The state columns whose values Arrow adds and compares as Spark does, but for what `state_merge` makes up for."""
+_MERGED = "key binary, value binary, partition int, timestamp bigint"
 
 
 def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> DataFrame:
@@ -127,12 +132,53 @@ def state_lookup_schema(spec: AggregateSpec) -> T.StructType:
 def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
     """Rows of the aggregate's own tasks, merged with the store."""
     combined = partials(rows, spec, PARTITION)
+    if (merge := _state_merge(spec, rows)) is not None:
+        return _merged_in_arrow(combined, spec, merge, context)
     columns = enumerate(spec.state_columns)
     state = [encoded_column(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
     encoded = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *state)
     return merged(
         encoded.mapInArrow(state_lookup_stage(context, state_lookup_of(spec)), state_lookup_schema(spec)), spec
     )
+
+
+def _state_merge(spec: AggregateSpec, rows: DataFrame) -> StateMerge | None:
+    """How the aggregate is merged without Spark; None where only Spark can."""
+    if any(not isinstance(kind, _COLUMNWISE) for _, kind in spec.state_columns):
+        return None
+    folds: list[Fold] = []
+    results = []
+    for name, aggregation in spec.aggregations:
+        columnwise = aggregation.columnwise
+        if columnwise is None:
+            return None
+        first = len(folds)
+        results.append(Result(name, first, first + 1 if columnwise.mean else None))
+        folds += columnwise.folds
+    kinds = T.StructType([T.StructField(name, kind) for name, kind in spec.state_columns])
+    checked = rows.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
+    return StateMerge(
+        state_lookup_of(spec), _key_in_arrow(spec), arrow_schema(kinds), tuple(folds), tuple(results), checked
+    )
+
+
+def _key_in_arrow(spec: AggregateSpec) -> StoreKey | None:
+    """What the aggregate's key is made of; None where Spark has to make it."""
+    if not spec.group or any(isinstance(kind, (T.TimestampType, T.TimestampNTZType)) for _, kind in spec.group):
+        return None
+    return StoreKey(spec.group_names, spec.window is not None)
+
+
+def _merged_in_arrow(combined: DataFrame, spec: AggregateSpec, merge: StateMerge, context: StageContext) -> DataFrame:
+    """Partials merged with the store where they are, without another shuffle."""
+    state = [column(name).alias(state_column(number)) for number, (name, _) in enumerate(spec.state_columns)]
+    key = [column(KEY)]
+    if merge.key is not None:
+        window = [column(WINDOW_START)] if merge.key.windowed else []
+        key = [*window, *(column(name).alias(f"_group{number}") for number, name in enumerate(merge.key.group))]
+    given = combined.select(PARTITION, TIMESTAMP, RECORDS, *key, *state)
+    done = given.mapInArrow(state_merge_stage(context, merge), _MERGED)
+    return _records(done, column("key"), column("value"), column("partition"), F.lit(None), column("timestamp"))
 
 
 def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = False) -> DataFrame:

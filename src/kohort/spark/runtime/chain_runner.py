@@ -141,6 +141,7 @@ class ChainRunner:
     def _forget(self) -> None:
         """Let go of the epoch's tables and stores: the next one may be long in coming."""
         self._writes, self._positions, self._in_epoch = EpochWrites(), {}, {}
+        pa.default_memory_pool().release_unused()
 
     def _merged_store(self, plan: SubtopologyPlan, number: int) -> StoreOutput:
         """Where the rows of a branch go that are merged at once."""

@@ -14,6 +14,8 @@ from kohort.spark.internals import column_text
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from kohort.spark.program.aggregates.columnwise import Columnwise
+
 __all__ = ["Aggregation", "Named", "column", "numeric", "state", "type_of"]
 
 Named = list[tuple[str, "Column"]]
@@ -52,6 +54,11 @@ class Aggregation(ABC):
     def by_offset(self) -> bool:
         """Whether `partial` goes by the rows' column `_offset`."""
         return False
+
+    @property
+    def columnwise(self) -> Columnwise | None:
+        """`merge` and `finish` without Spark; None where only Spark can."""
+        return None
 
     @abstractmethod
     def partial(self, name: str) -> Named:
