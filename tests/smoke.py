@@ -69,7 +69,7 @@ SMOKES: Final = {
     "bench-isolation": Smoke("beside", ("BENCH=--quick",)),
     "bench-groups": Smoke("a third joins two", ("BENCH=--quick",), (MAVEN,)),
     "bench-client": Smoke("Clients with Kohort", ("BENCH=--quick --broker kohort",)),
-    "bench-pipeline": Smoke("Kohort", ("BENCH=--quick",), (JAVA,)),
+    "bench-pipeline": Smoke("Bids by auction", ("BENCH=--quick --case flights auctions",), (JAVA,)),
     "bench-restore": Smoke("records/s", ("BENCH=--quick",), (JAVA,)),
     "dist": Smoke("kohort-.*\\.whl"),
 }

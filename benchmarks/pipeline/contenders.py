@@ -8,9 +8,11 @@ import subprocess
 import sys
 import venv
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
 from tests.interop.java import build
 from tests.tools import JAVA, MAVEN, Tool
@@ -19,6 +21,7 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 QUIX = build.CACHE.parent / "quixstreams-venv"
 JAVA_FLAGS = ("-Xmx2g", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+_MAIN_CLASSES = {"flights": "kohort.benchmarks.Delays", "auctions": "kohort.benchmarks.Auctions"}
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Job:
         source, results: topics.
         directory: its own, for state; kept over a restart.
         standbys: copies of state that it shall have.
+        case: what it computes.
     """
 
     servers: str
@@ -39,6 +43,7 @@ class Job:
     results: str
     directory: str
     standbys: int = 0
+    case: str = "flights"
 
     def json(self, **more: object) -> str:
         """As the programs take it."""
@@ -46,27 +51,29 @@ class Job:
 
 
 class Contender(ABC):
-    """Runs the aggregation.
+    """Runs the aggregations.
 
     Attributes:
         name: on the command line.
         title: in tables.
         measures: what is measured of it, by methods of `Bench`.
+        cases: what it can compute.
         source: the name of the Spark data source that it reads with, if there is one.
         share: of the records that it gets, so that it ends some day.
         takes_over: a second instance goes on when one is killed; else it is restarted.
         tells_when_idle: it says that it has started before there are records.
-        remarks: what it does otherwise than the others.
+        remarks: by case: what it does otherwise than the others.
     """
 
     name: str
     title: str
     measures: tuple[str, ...] = ("start", "throughput", "latency", "pause")
+    cases: tuple[str, ...] = ("flights", "auctions")
     source = ""
     share = 1.0
     takes_over = False
     tells_when_idle = True
-    remarks: tuple[str, ...] = ()
+    remarks: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def missing(self) -> str | None:
         """What isn't there on this machine."""
@@ -119,10 +126,13 @@ class Structured(Contender):
     name, title = "structured", "Structured Streaming"
     measures = (*Contender.measures, "reading")
     source = "kafka"
-    remarks = (
-        "Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",
-        "  it processes nothing before its query is started: the first result says how long its start takes",
-    )
+    remarks: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "flights": (
+            "Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",
+            "  it processes nothing before its query is started: the first result says how long its start takes",
+        ),
+        "auctions": ("Structured Streaming's results are written at least once; its state is in RocksDB",),
+    }
 
     def tools(self) -> tuple[Tool, ...]:
         """Programs that it needs."""
@@ -146,7 +156,7 @@ class KafkaStreams(Contender):
 
     name, title = "streams", "Kafka Streams"
     takes_over = True
-    remarks = ("Kafka Streams has no quantiles: no p90",)
+    remarks: ClassVar[Mapping[str, tuple[str, ...]]] = {"flights": ("Kafka Streams has no quantiles: no p90",)}
 
     def tools(self) -> tuple[Tool, ...]:
         """Programs that it needs."""
@@ -160,19 +170,22 @@ class KafkaStreams(Contender):
         """Starts an instance."""
         target = _built("streams")
         path = f"{target / 'classes'}:{target / 'dependency'}/*"
-        return ["java", *JAVA_FLAGS, "-cp", path, "kohort.benchmarks.Delays", job.json()]
+        return ["java", *JAVA_FLAGS, "-cp", path, _MAIN_CLASSES[job.case], job.json()]
 
 
 class Quix(Contender):
     """A streams library in Python, in a virtual environment of its own."""
 
     name, title = "quix", "quixstreams"
+    cases = ("flights",)
     share = 0.05
     tells_when_idle = False
-    remarks = (
-        "quixstreams has no quantiles: no p90; a process of it has one thread",
-        "  after SIGKILL it is restarted at once; the transaction that it left open holds readers up for its 60 s",
-    )
+    remarks: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "flights": (
+            "quixstreams has no quantiles: no p90; a process of it has one thread",
+            "  after SIGKILL it is restarted at once; the transaction that it left open holds readers up for its 60 s",
+        )
+    }
 
     def prepare(self) -> None:
         """Fetch and build what it needs."""

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
+from benchmarks.pipeline.cases import Case, Flights
 from benchmarks.pipeline.contenders import Contender
 from benchmarks.pipeline.measures import (
     LARGE,
@@ -29,6 +30,7 @@ EPOCH_MS, EPOCH_RATE = 500, 200_000
 START_S, FIRST_S = 7, 10
 P50_MS, P99_MS = 200, 350
 PAUSE_S = 2.5
+AUCTIONS_TIMES, AUCTIONS_MIB = 1.5, 1_536
 
 MET, MISSED = "[green]met[/]", "[red]missed[/]"
 
@@ -93,12 +95,14 @@ ROWS = {
 }  # fmt: skip
 
 
-def report(found: Mapping[str, Found], contenders: Sequence[Contender], rate: int) -> Iterator[RenderableType]:
+def report(
+    found: Mapping[str, Found], contenders: Sequence[Contender], case: type[Case[Any]], rate: int
+) -> Iterator[RenderableType]:
     """All that there is to show."""
     if any(one.compared for one in found.values()):
-        yield table(found, contenders, rate)
+        yield table(found, contenders, case, rate)
         for contender in contenders:
-            yield from (f"  {remark}" for remark in contender.remarks)
+            yield from (f"  {remark}" for remark in contender.remarks.get(case.name, ()))
     for contender in contenders:
         if (start := found[contender.name].start) and start.phases:
             yield phases(contender.title, start)
@@ -111,9 +115,10 @@ def report(found: Mapping[str, Found], contenders: Sequence[Contender], rate: in
         yield reading(found)
 
 
-def table(found: Mapping[str, Found], contenders: Sequence[Contender], rate: int) -> Table:
+def table(found: Mapping[str, Found], contenders: Sequence[Contender], case: type[Case[Any]], rate: int) -> Table:
     """All contenders beside each other."""
-    shown = Table(title=f"Delays by origin and hour; steady rate: {rate:,} records/s; sessions of {SESSION_SECONDS} s")
+    steady = f"; steady rate: {rate:,} records/s; sessions of {SESSION_SECONDS} s" if "latency" in case.measures else ""
+    shown = Table(title=f"{case.title}{steady}")
     shown.add_column("")
     for contender in contenders:
         shown.add_column(contender.title, justify="right")
@@ -122,22 +127,34 @@ def table(found: Mapping[str, Found], contenders: Sequence[Contender], rate: int
     for name, row in ROWS.items():
         cells = [row.cell(found[contender.name]) for contender in contenders]
         if any(cells):
-            aims = _aims(name, found)
+            aims = (_flights_aims if case is Flights else _auctions_aims)(name, found)
             shown.add_row(row.title, *cells, "\n".join(aim for aim, _ in aims), "\n".join(met for _, met in aims))
     shown.add_row("equal to the batch", *(_equality(found[contender.name]) for contender in contenders), "", "")
     return shown
 
 
-def _aims(name: str, found: Mapping[str, Found]) -> list[tuple[str, str]]:
-    def rate(contender: str) -> float | None:
-        throughput = found[contender].throughput if contender in found else None
-        return throughput.rate if throughput else None
+def _rate(found: Mapping[str, Found], contender: str) -> float | None:
+    throughput = found[contender].throughput if contender in found else None
+    return throughput.rate if throughput else None
 
+
+def _auctions_aims(name: str, found: Mapping[str, Found]) -> list[tuple[str, str]]:
+    theirs = [rate for rate in (_rate(found, "structured"), _rate(found, "streams")) if rate]
+    if name == "rate" and theirs and (own := _rate(found, "kohort")):
+        times = own / max(theirs)
+        return [(f"≥ {AUCTIONS_TIMES} × the faster: {times:.2f} ×", MET if times >= AUCTIONS_TIMES else MISSED)]
+    ours = found["kohort"].throughput if "kohort" in found else None
+    if name == "memory" and ours:
+        return [(f"≤ {AUCTIONS_MIB:,} MiB", MET if ours.memory <= AUCTIONS_MIB else MISSED)]
+    return []
+
+
+def _flights_aims(name: str, found: Mapping[str, Found]) -> list[tuple[str, str]]:
     ours = found.get("kohort", Found())
     aims = []
-    if name == "rate" and (own := rate("kohort")):
+    if name == "rate" and (own := _rate(found, "kohort")):
         for contender, times, title in (("structured", 1, "Structured Streaming"), ("quix", 10, "quixstreams")):
-            if theirs := rate(contender):
+            if theirs := _rate(found, contender):
                 text = f"≥ {f'{times} × ' if times > 1 else ''}{title}: {own / theirs:.2f} ×"
                 aims.append((text, MET if own >= times * theirs else MISSED))
     for measured, limit, unit in (

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +23,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.pipeline import flights as data
 from benchmarks.pipeline import tree
+from benchmarks.pipeline.cases import Case, Flights
 from benchmarks.pipeline.contenders import Contender, Job, environment
 from benchmarks.pipeline.flights import Group
 from benchmarks.pipeline.instances import Instance
 from benchmarks.pipeline.results import Results
 from benchmarks.pipeline.steady import CHUNK
+from benchmarks.pipeline.watcher import Watcher
 from kohort.spark.monitoring.events import EpochDone
 from kohort.spark.monitoring.journal_analysis import read_journals
 from kohort.testing import BrokerProcess
@@ -219,7 +223,7 @@ class Bench:
     """A broker with topics, and what is needed to measure.
 
     Args:
-        flights: as `flights.load` gives them.
+        case: what contenders compute.
         directory: for state.
         records: how many, where all are there at once.
         rate, seconds: records a second, when steady, and for how long that is measured.
@@ -229,7 +233,7 @@ class Bench:
     def __init__(
         self,
         broker: BrokerProcess,
-        flights: pa.Table,
+        case: Case[Any],
         directory: Path,
         *,
         records: int,
@@ -238,25 +242,22 @@ class Bench:
         say: Callable[[str], None],
     ) -> None:
         self.broker = broker
-        self.flights = flights
+        self.case = case
         self.directory = directory
         self.records = records
         self.rate = rate
         self.seconds = seconds
         self.say = say
         self._numbers = itertools.count()
-        self._file = directory / "flights.arrow"
         self._sent = directory / "sent"
-        with pa.ipc.new_file(str(self._file), flights.schema) as writer:
-            writer.write_table(flights)
         self._filled: dict[int, str] = {}
 
     def filled(self, records: int) -> str:
         """A topic with so many records."""
         if records not in self._filled:
-            topic = self.topic("flights")
-            self.say(f"producing {records:,} flights")
-            data.fill(self.broker.bootstrap_servers, topic, self.flights, records)
+            topic = self.topic(self.case.things)
+            self.say(f"producing {records:,} {self.case.things}")
+            self.case.fill(self.broker.bootstrap_servers, topic, records)
             self._filled[records] = topic
         return self._filled[records]
 
@@ -277,17 +278,31 @@ class Bench:
             results=self.topic(f"{application}-results"),
             directory=str(self.directory / application),
             standbys=standbys,
+            case=self.case.name,
         )
+
+    @property
+    def flights(self) -> pa.Table:
+        """Those of that case, which has most of the measures."""
+        assert isinstance(self.case, Flights)
+        return self.case.table
+
+    @cached_property
+    def _file(self) -> Path:
+        """The flights, for the process that sends them at a steady rate."""
+        file = self.directory / "flights.arrow"
+        with pa.ipc.new_file(str(file), self.flights.schema) as writer:
+            writer.write_table(self.flights)
+        return file
 
     def throughput(self, contender: Contender) -> Throughput:
         """One instance, all records at once."""
         records = int(self.records * contender.share)
-        expected = data.batch(self.flights, records)
-        wanted = sum(group.n for group in expected.values())
+        expected, wanted = self.case.batch(records)
         job = self.job(contender, self.filled(records))
         broker_before = tree.cpu_seconds([self.broker.pid])
         with (
-            Results(job.servers, job.results, PARTITIONS) as results,
+            self.case.results(job.servers, job.results, PARTITIONS, records) as results,
             Instance(contender, job) as instance,
             tree.Watch(instance.pid) as watch,
         ):
@@ -475,7 +490,7 @@ class Bench:
         self._until(results, sum(group.n for group in expected.values()), instances, title)
         return _by_group(self.flights, times), results.differences(expected)
 
-    def _until(self, results: Results, wanted: int, instances: list[Instance], title: str) -> None:
+    def _until(self, results: Watcher[Any], wanted: int, instances: list[Instance], title: str) -> None:
         """Read results until they tell of so many flights."""
         deadline, before = time.monotonic() + PATIENCE, 0
         while results.counted < wanted:

@@ -32,7 +32,9 @@ AIM = 600
 
 def main() -> int:
     """Measure; 1 if there is no Java."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline.resting", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pipeline.resting", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("--records", type=int, default=100_000, help="flights that it reads before")
     parser.add_argument("--rest", type=int, default=30, help="seconds after the last of them")
     options = parser.parse_args()

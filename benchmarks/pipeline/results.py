@@ -1,18 +1,16 @@
-"""What comes out: an independent consumer (librdkafka) that reads what is committed."""
+"""What comes out of the flights, and where it isn't what a batch makes of them."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.pipeline.flights import Expected, Group
+from benchmarks.pipeline.watcher import Watcher
 
 RANK_ERROR = 0.03
 """How far from 0.9 the rank of a p90 may be, with the sketches that are used."""
@@ -29,50 +27,28 @@ class Result(msgspec.Struct, frozen=True):
     p90: float | None = None
 
 
-class Results:
-    """Reads the results' topic from its start, as a context manager.
+class Results(Watcher[Mapping[Group, Expected]]):
+    """Reads the results' topic.
 
     Attributes:
         latest: by group.
-        counted: flights that the latest results tell of.
-        records: results read.
         arrivals: by group: when (s since 1970) its results came, and how many flights they told of.
     """
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
+        super().__init__(servers, topic, partitions)
         self.latest: dict[Group, Result] = {}
-        self.counted = 0
-        self.records = 0
         self.arrivals: dict[Group, list[tuple[float, int]]] = defaultdict(list)
         self._decoder = msgspec.json.Decoder(Result)
-        self._consumer = Consumer({
-            "bootstrap.servers": servers, "group.id": f"{topic}-watcher", "isolation.level": "read_committed",
-            "enable.auto.commit": False, "fetch.wait.max.ms": 100, "log_level": 0,
-        })  # fmt: skip
-        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._consumer.close()
-
-    def poll(self, seconds: float) -> None:
-        """Take what is there, waiting so long for it at most."""
-        messages = [self._consumer.poll(seconds)]
-        messages += self._consumer.consume(10_000, 0)
+    def take(self, values: Sequence[bytes]) -> None:
+        """Take results, in the order in which they were read."""
         now = time.time()
-        for message in messages:
-            if message is None or message.error() is not None:
-                continue
-            result = self._decoder.decode(message.value())
+        for result in map(self._decoder.decode, values):
             group = (result.origin, result.window)
             before = self.latest.get(group)
             self.latest[group] = result
             self.counted += result.n - (before.n if before else 0)
-            self.records += 1
             self.arrivals[group].append((now, result.n))
 
     def differences(self, expected: Mapping[Group, Expected]) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from benchmarks.pipeline import figures
+from benchmarks.pipeline.cases import Case
 from benchmarks.pipeline.contenders import Contender
 from benchmarks.pipeline.figures import Found
 from benchmarks.pipeline.measures import Bench
@@ -22,17 +24,18 @@ class Run:
     """Measures contenders, and keeps what was found.
 
     Attributes:
+        contenders: who is measured.
         found: so far, by the contender's name.
     """
 
     def __init__(self, contenders: Sequence[Contender], console: Console) -> None:
         self.found = {contender.name: Found() for contender in contenders}
-        self._contenders = contenders
+        self.contenders = contenders
         self._console = console
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what contenders need. One that can't have it isn't measured."""
-        for contender in self._contenders:
+        for contender in self.contenders:
             say(f"fetching what {contender.title} needs")
             try:
                 contender.prepare()
@@ -41,19 +44,19 @@ class Run:
 
     def measure(self, bench: Bench, measures: Sequence[str]) -> None:
         """Take each measure of all that it's for."""
-        ready = [contender for contender in self._contenders if not self.found[contender.name].failures]
+        ready = [contender for contender in self.contenders if not self.found[contender.name].failures]
         for measure in measures:
             for contender in ready:
                 if measure in contender.measures:
                     self._take(bench, measure, contender)
 
-    def report(self, rate: int, file: Path | None) -> None:
+    def report(self, case: type[Case[Any]], rate: int, file: Path | None) -> None:
         """Show what was found, and write it to a file, too."""
         try:
             if file is not None:
                 file.write_text(json.dumps({"contenders": self.found}, default=vars, indent=2))
         finally:
-            for part in figures.report(self.found, self._contenders, rate):
+            for part in figures.report(self.found, self.contenders, case, rate):
                 self._console.print(part)
 
     @property

@@ -106,9 +106,13 @@ class JobsHarness:
     ) -> SourceSpec:
         return SourceSpec(topic, self.schema(ddl), "json", ("carrier",), event_time, "earliest", on_error)
 
-    def spec(self, name: str, group: str, *, grace: str | None = None, slide: str | None = None) -> AggregateSpec:
+    def spec(
+        self, name: str, group: str, *, grace: str | None = None, slide: str | None = None, sketch: bool = True
+    ) -> AggregateSpec:
         rows = self.spark.createDataFrame([], FLIGHT)
         given = {"n": count(), "mean": avg("delay"), "p50": approx_percentile("delay", 0.5), "worst": max_("delay")}
+        if not sketch:
+            del given["p50"]
         bound = {each: aggregation.bound(rows, "at") for each, aggregation in given.items()}
         states = [pair for each, aggregation in bound.items() for pair in aggregation.partial(each)]
         state = rows.agg(*[column.alias(each) for each, column in states]).schema

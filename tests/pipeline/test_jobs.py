@@ -121,12 +121,14 @@ def test_partials_are_merged_with_the_store_epoch_after_epoch(
         shown = harness.keep(spec.name, merged.rows[0])
     assert shown == expected("origin", [row for _, _, row in FLIGHTS])
     if not parallel:
-        assert [*first._reusable, *second._reusable] == [("0", 0, 1, False), ("1", 0, 1, False)]
+        assert [*first._reusable, *second._reusable] == [("0", 0, 1, False, True), ("1", 0, 1, False, True)]
 
 
+@pytest.mark.parametrize("sketch", [True, False])
 @pytest.mark.parametrize("slide", [None, "30 minutes"])
-def test_rows_of_a_tasks_own_are_merged_at_once(harness: JobsHarness, slide: str | None) -> None:
-    spec = harness.spec("by-carrier", "carrier", grace="2 hours", slide=slide)
+def test_rows_of_a_tasks_own_are_merged_at_once(harness: JobsHarness, slide: str | None, sketch: bool) -> None:
+    """By Spark where there is a sketch, or else beside the store."""
+    spec = harness.spec("by-carrier", "carrier", grace="2 hours", slide=slide, sketch=sketch)
     harness.stores.clear()
     topic = harness.topic()
     jobs = harness.jobs(through(harness, harness.source(topic), Aggregate(spec, ())))
@@ -140,7 +142,9 @@ def test_rows_of_a_tasks_own_are_merged_at_once(harness: JobsHarness, slide: str
     assert done.statistics.late == 0
     shown = harness.keep(spec.name, done.rows[0])
     if slide is None:
-        assert shown == expected("carrier", [row for _, _, row in FLIGHTS])
+        wanted = expected("carrier", [row for _, _, row in FLIGHTS])
+        names = ["window", "carrier", *(name for name, _ in spec.output_columns)]
+        assert shown == {key: {name: row[name] for name in names} for key, row in wanted.items()}
 
 
 def test_rows_are_joined_and_written_to_a_topic(harness: JobsHarness) -> None:

@@ -7,14 +7,17 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from benchmarks.pipeline import __main__ as program
-from benchmarks.pipeline import figures
+from benchmarks.pipeline import auctions, figures
+from benchmarks.pipeline.cases import Auctions, Flights
 from benchmarks.pipeline.contenders import Contender, Job
 from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Reading, Start, Throughput, large_epochs
 from benchmarks.pipeline.run import Run
@@ -86,7 +89,7 @@ def test_a_measure_that_fails_costs_no_other(tmp_path: Path) -> None:
     assert "Structured Streaming, reading: 2,000 records/s" in lines
     assert not any(line.startswith(("quixstreams, throughput", "Structured Streaming, epochs")) for line in lines)
     assert made.wrong
-    made.report(5_000, tmp_path / "figures.json")
+    made.report(Flights, 5_000, tmp_path / "figures.json")
     shown = said.getvalue()
     assert "failed: latency" in shown and "failed: preparation" in shown
     assert "≥ the connector: 1.00 ×" in shown
@@ -104,7 +107,7 @@ def test_groups_that_differ_make_it_wrong() -> None:
     made.measure(bench, ("latency",))
     assert made.wrong
     assert "Kohort, latency: ('EWR', '2013') is missing" in said.getvalue().splitlines()
-    made.report(5_000, None)
+    made.report(Flights, 5_000, None)
     assert "1 groups differ" in said.getvalue()
 
 
@@ -116,7 +119,7 @@ def test_what_was_found_until_an_interruption_is_kept(
         def latency(self, contender: Contender) -> Any:
             os.kill(os.getpid(), number)
 
-    def measure(made: Run, options: Any, console: Console) -> None:
+    def measure(case: str, made: Run, options: Any, console: Console) -> None:
         bench: Any = Interrupted(throughput=throughput())
         made.measure(bench, options.only)
 
@@ -139,7 +142,7 @@ def test_what_was_found_until_an_interruption_is_kept(
 def test_a_start_is_judged_and_shown_phase_by_phase() -> None:
     said = io.StringIO()
     found = {"kohort": figures.Found(start=Start(7.0, 10.5, 20.0, {"a session": 4.0, "tasks": 7.0}, []))}
-    for part in figures.report(found, [One()], 5_000):
+    for part in figures.report(found, [One()], Flights, 5_000):
         Console(file=said, width=160).print(part)
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
     assert rows[:2] == [
@@ -177,3 +180,51 @@ def test_large_epochs_count_if_nothing_is_written_meanwhile() -> None:
 def test_epochs_of_which_none_was_large_enough() -> None:
     _, counts, whole, _, _, _, _, met = cells(Epochs([], []))
     assert (counts, whole, met) == (["0", "0", "0"], ["", "", ""], [figures.MISSED] * 3)
+
+
+def test_bids_make_the_groups_that_they_are_said_to_make() -> None:
+    groups = auctions.batch(20_000)
+    assert 0.48 < np.isfinite(groups["bids"]).sum() / 20_000 < 0.50
+    assert np.nansum(groups["bids"]) == 20_000
+    assert np.nansum(groups["cheap"] + groups["middling"] + groups["dear"]) == 20_000
+    prices = [price for part in auctions.bids(20_000) for price in part["price"].to_pylist()]
+    assert np.nansum(groups["total"]) == sum(prices)
+    assert (np.nanmin(groups["lowest"]), np.nanmax(groups["highest"])) == (min(prices), max(prices))
+
+
+def test_results_of_bids_are_compared_with_the_batch() -> None:
+    """In any order of groups, the last result of each counts; what is wrong, missing or too many is told."""
+    expected = auctions.batch(100)
+    places = [int(place) for place in np.flatnonzero(np.isfinite(expected["bids"]))]
+
+    def result(place: int, **other: float) -> bytes:
+        row = {name: float(expected[name][place]) for name in auctions.RESULTS} | other
+        whole = {name: value if name == "mean" else int(value) for name, value in row.items()}
+        day = datetime.fromtimestamp(auctions.START_MS / 1000, UTC) + timedelta(days=place % auctions.DAYS)
+        auction = auctions.FIRST_AUCTION + place // auctions.DAYS
+        return json.dumps({"auction": auction, "window": f"{day:%Y-%m-%d}T00:00:00.000Z", **whole}).encode()
+
+    with auctions.AuctionResults("localhost:1", "results", 1, 100) as results:
+        results.take([result(places[0], bids=7), *map(result, places[::-1])])
+        assert results.counted == 100
+        assert results.differences(expected) == []
+        results.take([result(places[1], total=1.0)])
+        assert results.counted == 100
+        (difference,) = results.differences(expected)
+        assert "'total': 1.0" in difference
+    with auctions.AuctionResults("localhost:1", "results", 1, 100) as results:
+        results.take([*map(result, places[1:]), result(places[0]).replace(b'"auction": 1', b'"auction": 900')])
+        unknown, missing = results.differences(expected)
+        assert unknown == "1 results are of no group"
+        assert "'bids': nan" in missing
+
+
+def test_auctions_have_aims_of_their_own() -> None:
+    ours, theirs = throughput(), throughput()
+    found = {"kohort": figures.Found(throughput=ours), "structured": figures.Found(throughput=theirs)}
+    said = io.StringIO()
+    for part in figures.report(found, [One(), Other()], Auctions, 5_000):
+        Console(file=said, width=160).print(part)
+    shown = said.getvalue()
+    assert "≥ 1.5 × the faster: 1.00 ×" in shown and "≤ 1,536 MiB" in shown
+    assert "Bids by auction and day" in shown and "steady rate" not in shown

@@ -1,7 +1,7 @@
 """Kohort's pipeline.
 
-Usage: kohort.py OPTIONS, JSON: servers, application, source, results, directory, standbys. There is a journal in the
-directory.
+Usage: kohort.py OPTIONS, JSON: servers, application, source, results, directory, standbys, case. There is a journal in
+the directory.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, window
+from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, min_, sum_, window
 from kohort.spark.monitoring.events import EpochDone, Listener, TasksNow
 
 FLIGHT = "origin STRING, dep_delay BIGINT, time_hour TIMESTAMP"
+BID = "auction BIGINT, price BIGINT, dateTime TIMESTAMP"
 
 
 def phase(name: str) -> None:
@@ -59,7 +60,48 @@ class Teller(Listener):
             print(f"started {at}", flush=True)
 
 
-def main(servers: str, application: str, source: str, results: str, directory: str, standbys: int) -> None:
+def delays(app: StreamsApp, source: str, results: str) -> None:
+    """Flights by origin and hour."""
+    flights = app.stream(source, schema=FLIGHT, event_time="time_hour")
+    by_hour = flights.transform(lambda df: df.where("dep_delay IS NOT NULL")).group_by(
+        "origin", window("time_hour", "1 hour")
+    )
+    by_hour.aggregate(
+        "delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay"), p90=approx_percentile("dep_delay", 0.9)
+    ).to(results)
+
+
+def auctions(app: StreamsApp, source: str, results: str) -> None:
+    """Bids by auction and day."""
+
+    def ranges(bids: DataFrame) -> DataFrame:
+        return bids.selectExpr(
+            "*",
+            "CAST(price < 10000 AS BIGINT) AS cheap",
+            "CAST(price >= 10000 AND price < 1000000 AS BIGINT) AS middling",
+            "CAST(price >= 1000000 AS BIGINT) AS dear",
+        )
+
+    bids = app.stream(
+        source, schema=BID, key="auction", event_time="dateTime", timestamp_format={"dateTime": "timestamp_millis"}
+    )
+    bids.transform(ranges).group_by("auction", window("dateTime", "1 day")).aggregate(
+        "auctions",
+        bids=count(),
+        cheap=sum_("cheap"),
+        middling=sum_("middling"),
+        dear=sum_("dear"),
+        lowest=min_("price"),
+        highest=max_("price"),
+        mean=avg("price"),
+        total=sum_("price"),
+    ).to(results)
+
+
+PROGRAMS = {"flights": delays, "auctions": auctions}
+
+
+def main(servers: str, application: str, source: str, results: str, directory: str, standbys: int, case: str) -> None:
     phase("Python has its imports")
     spark = (
         SparkSession.builder.master("local[*]")
@@ -78,13 +120,7 @@ def main(servers: str, application: str, source: str, results: str, directory: s
         state_dir=directory,
         journal=Path(directory, f"{Path(directory).name}.jsonl"),
     )
-    flights = app.stream(source, schema=FLIGHT, event_time="time_hour")
-    by_hour = flights.transform(lambda df: df.where("dep_delay IS NOT NULL")).group_by(
-        "origin", window("time_hour", "1 hour")
-    )
-    by_hour.aggregate(
-        "delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay"), p90=approx_percentile("dep_delay", 0.9)
-    ).to(results)
+    PROGRAMS[case](app, source, results)
     app.run(spark, listeners=[Teller()], progress=False)
 
 

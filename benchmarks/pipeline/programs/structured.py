@@ -1,6 +1,6 @@
 """Spark Structured Streaming, with Spark's own Kafka connector.
 
-Usage: structured.py OPTIONS, JSON: servers, source, results, directory (for the checkpoint), jars.
+Usage: structured.py OPTIONS, JSON: servers, source, results, directory (for the checkpoint), case, jars.
 """
 
 from __future__ import annotations
@@ -9,30 +9,19 @@ import json
 import sys
 import time
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+WINDOW_START = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
-def main(servers: str, source: str, results: str, directory: str, jars: str, **_: object) -> None:
-    spark = (
-        SparkSession.builder.master("local[*]")
-        .appName("structured")
-        .config("spark.jars", jars)
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")  # as many as cores
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    records = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", source)
-        .option("startingOffsets", "earliest")
-        .load()
-    )
+
+def start() -> Column:
+    """The window's start as text."""
+    return fn.date_format("window.start", WINDOW_START)
+
+
+def delays(records: DataFrame) -> DataFrame:
+    """Flights by origin and hour, as records."""
     schema = "origin string, dep_delay bigint, time_hour timestamp"
     flights = records.select(fn.from_json(fn.col("value").cast("string"), schema).alias("flight")).select("flight.*")
     by_hour = (
@@ -45,10 +34,65 @@ def main(servers: str, source: str, results: str, directory: str, jars: str, **_
             fn.percentile_approx("dep_delay", 0.9).alias("p90"),
         )
     )
-    hour = fn.date_format("window.start", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("window")
-    value = fn.to_json(fn.struct("origin", hour, "n", "mean", "worst", "p90"))
+    value = fn.to_json(fn.struct("origin", start().alias("window"), "n", "mean", "worst", "p90"))
+    return by_hour.select(fn.concat_ws("|", "origin", start()).alias("key"), value.alias("value"))
+
+
+def auctions(records: DataFrame) -> DataFrame:
+    """Bids by auction and day, as records."""
+    schema = "auction bigint, price bigint, dateTime bigint"
+    bids = records.select(fn.from_json(fn.col("value").cast("string"), schema).alias("bid")).select("bid.*")
+    price = fn.col("price")
+    by_day = bids.groupBy("auction", fn.window(fn.timestamp_millis("dateTime"), "1 day")).agg(
+        fn.count("*").alias("bids"),
+        fn.count_if(price < 10_000).alias("cheap"),
+        fn.count_if((price >= 10_000) & (price < 1_000_000)).alias("middling"),
+        fn.count_if(price >= 1_000_000).alias("dear"),
+        fn.min(price).alias("lowest"),
+        fn.max(price).alias("highest"),
+        fn.avg(price).alias("mean"),
+        fn.sum(price).alias("total"),
+    )
+    names = ("bids", "cheap", "middling", "dear", "lowest", "highest", "mean", "total")
+    value = fn.to_json(fn.struct("auction", start().alias("window"), *names))
+    return by_day.select(fn.concat_ws("|", "auction", start()).alias("key"), value.alias("value"))
+
+
+QUERIES = {"flights": delays, "auctions": auctions}
+SETTINGS = {
+    "flights": {},
+    # The default keeps all state in the heap.
+    "auctions": {
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        )
+    },
+}
+
+
+def main(servers: str, source: str, results: str, directory: str, case: str, jars: str, **_: object) -> None:
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .appName("structured")
+        .config("spark.jars", jars)
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")  # as many as cores
+        .config(map=SETTINGS[case])
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    records = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
     query = (
-        by_hour.select(fn.concat_ws("|", "origin", hour).alias("key"), value.alias("value"))
+        QUERIES[case](records)
         .writeStream.format("kafka")
         .outputMode("update")
         .option("kafka.bootstrap.servers", servers)

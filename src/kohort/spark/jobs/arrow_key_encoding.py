@@ -1,4 +1,4 @@
-"""Keys as texts in Arrow: the same bytes as `kohort.spark.jobs.key_encoding.key_text` gives in Spark."""
+"""Keys as texts in Arrow: the same bytes as `kohort.spark.jobs.key_encoding` gives in Spark."""
 
 from __future__ import annotations
 
@@ -30,11 +30,24 @@ def key_texts(names: Sequence[str], columns: Sequence[pa.Array], *, plain_decima
     """
     if len(columns) == 1:
         return _distinct(partial(_text, plain_decimals=plain_decimals), columns[0])
+    return key_objects(names, columns)
+
+
+def key_objects(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
+    """The columns, one at least, as JSON objects (STRING)."""
     pieces: list[Any] = []
     for name, column in zip(names, columns, strict=True):
         field = "".join(_ESCAPES.get(each, each) for each in name)
         pieces += [f'{"," if pieces else "{"}"{field}":', pc.fill_null(_distinct(_json, column), "null")]
     return pc.binary_join_element_wise(*pieces, "}", "")
+
+
+def window_texts(starts: pa.Array) -> pa.Array:
+    """Where windows begin (ms since 1970, years 1 to 9999) as keys have it: 2013-01-01T05:00:00.000Z."""
+    encoded = starts.dictionary_encode()
+    times = np.datetime_as_string(encoded.dictionary.to_numpy(zero_copy_only=False).astype("datetime64[ms]"))
+    texts = pc.binary_join_element_wise(pa.array(times.astype(object), pa.string()), "Z", "")
+    return texts.take(encoded.indices)
 
 
 def _distinct(write: Callable[[pa.Array], pa.Array], column: pa.Array) -> pa.Array:

@@ -27,4 +27,4 @@ class StoredValueError(Exception):
 
 
 class AggregationError(Exception):
-    """An Arrow aggregation function gave back something else than it should."""
+    """An Arrow aggregation function gave back something else than it should, or a sum is too large for its type."""

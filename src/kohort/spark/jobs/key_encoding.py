@@ -10,8 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, shown
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
-from kohort.spark.jobs.late_rows import CLOSED
-from kohort.spark.jobs.stages.late_partials import LATE
+from kohort.spark.jobs.stages.late_partials import CLOSED, LATE
 from kohort.spark.program.compiled import AggregateSpec, Route
 from kohort.spark.program.internal_columns import WINDOW_START
 

@@ -13,14 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.jobs.column_encoding import column
+from kohort.spark.jobs.stages.late_partials import CLOSED
 from kohort.spark.jobs.stages.stream_time import LAST_MS
 from kohort.spark.program.internal_columns import STREAM_TIME, WINDOW_START
 from kohort.spark.program.windows import WindowSpec
 
 _FIRST_MS: Final = -62_135_596_800_000
 """The beginning of the year 1."""
-CLOSED: Final = _FIRST_MS - 1
-"""The `_window` of rows that come after their window is closed."""
 
 
 def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:

@@ -32,12 +32,14 @@ class StageContext:
         rpc: the driver's address.
         subtopology: its id; "id/table" in an epoch of a table.
         branch: the number of the subtopology's branch.
+        whole_partitions: whether splits have about as much to read each if no partition is divided.
     """
 
     rpc: RpcAddress
     subtopology: str
     branch: int
     splits: int
+    whole_partitions: bool = False
 
     @property
     def run(self) -> int:
@@ -75,13 +77,15 @@ def task_number() -> int:
 
 
 def then_freeze_garbage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches; after them, takes what is in memory out of garbage collection.
+    """The same batches; after them, gives memory back, and takes what is left out of garbage collection.
 
-    Spark's worker collects garbage after each task. That walks over all objects, modules and compiled code too: most of
-    what a small task costs. What is there after the first tasks stays, so collections needn't look at it.
+    Arrow keeps what it has freed, which is most of what a worker has after a large epoch. Spark's worker collects
+    garbage after each task. That walks over all objects, modules and compiled code too: most of what a small task
+    costs. What is there after the first tasks stays, so collections needn't look at it.
     """
     global _tasks
     yield from batches
+    pa.default_memory_pool().release_unused()
     _tasks += 1
     if _tasks in _FREEZING_TASKS:
         gc.collect()

@@ -13,6 +13,8 @@ from kohort.spark.jobs.errors import StoredValueError
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 
+CLOSED: Final = -62_135_596_800_001
+"""The `_window` of what came after its window was closed: before the year 1, where no window begins."""
 LATE: Final = "late"
 """The `_key` of what came after its window was closed."""
 

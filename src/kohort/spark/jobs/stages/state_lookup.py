@@ -107,8 +107,7 @@ def _add(
 ) -> Iterator[pa.RecordBatch]:
     run, statistics = context.run, EpochStatistics()
     for given in batches:
-        batch = _drop_without_partition(given.cast(state_lookup.schema), statistics)
-        batch = batch.filter(in_windows(batch.column(KEY), batch.column(RECORDS), statistics))
+        batch = taken(given.cast(state_lookup.schema), statistics)
         if batch.num_rows:
             yield batch
             yield from prior_values(context, state_lookup, batch.column(PARTITION), batch.column(KEY))
@@ -116,11 +115,12 @@ def _add(
         context.report(run, task_number(), STATE_LOOKUP, statistics)
 
 
-def _drop_without_partition(partials: pa.RecordBatch, statistics: EpochStatistics) -> pa.RecordBatch:
-    """The partials that belong to a task."""
+def taken(partials: pa.RecordBatch, statistics: EpochStatistics) -> pa.RecordBatch:
+    """The partials that belong to a task, and that a window takes; the rows of others are counted."""
     belongs = partials.column(PARTITION).is_valid()
     statistics.drop(NO_KEY, pc.sum(partials.column(RECORDS).filter(pc.invert(belongs))).as_py() or 0)
-    return partials.filter(belongs)
+    partials = partials.filter(belongs)
+    return partials.filter(in_windows(partials.column(KEY), partials.column(RECORDS), statistics))
 
 
 def prior_values(

@@ -14,6 +14,8 @@ from kohort.spark.internals import column_text
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from kohort.spark.program.aggregates.columnwise import Columnwise
+
 __all__ = ["Aggregation", "Named", "column", "numeric", "state", "type_of"]
 
 Named = list[tuple[str, "Column"]]
@@ -53,6 +55,11 @@ class Aggregation(ABC):
         """Whether `partial` goes by the rows' column `_offset`."""
         return False
 
+    @property
+    def columnwise(self) -> Columnwise | None:
+        """The aggregate without Spark's grouping; None where only Spark can."""
+        return None
+
     @abstractmethod
     def partial(self, name: str) -> Named:
         """The state columns, as aggregate expressions over rows."""
@@ -81,6 +88,11 @@ def type_of(rows: DataFrame, given: str | Column) -> DataType:
     if isinstance(given, str) and given in rows.columns:
         return rows.schema[given].dataType  # spares Spark the analysis
     return rows.select(column(given).alias("x")).schema[0].dataType
+
+
+def counted(of: str | Column | None) -> Column:
+    """1 for a row that counts, or else 0."""
+    return F.lit(1) if of is None else F.when(column(of).isNotNull(), 1).otherwise(0)
 
 
 def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:

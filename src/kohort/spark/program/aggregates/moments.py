@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, DecimalType
 
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, numeric, state, type_of
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, counted, numeric, state, type_of
+from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,6 +28,12 @@ class Avg(Aggregation):
         if not isinstance(numeric("avg", rows, self.of), DecimalType):
             return self
         return replace(self, decimal=type_of(rows, F.avg(column(self.of))))
+
+    @property
+    def columnwise(self) -> Columnwise | None:
+        if self.decimal is not None:
+            return None
+        return Columnwise((column(self.of), counted(self.of)), (Fold.SUM, Fold.COUNT), mean=True)
 
     def partial(self, name: str) -> Named:
         of = column(self.of)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, numeric, state
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, counted, numeric, state
+from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,6 +19,10 @@ __all__ = ["count", "max_", "min_", "sum_"]
 @dataclass(frozen=True)
 class Count(Aggregation):
     of: str | Column | None
+
+    @property
+    def columnwise(self) -> Columnwise:
+        return Columnwise((counted(self.of),), (Fold.COUNT,))
 
     def partial(self, name: str) -> Named:
         return [(name, F.count(F.lit(1) if self.of is None else column(self.of)))]
@@ -37,6 +42,10 @@ class Sum(Aggregation):
         numeric("sum_", rows, self.of)
         return self
 
+    @property
+    def columnwise(self) -> Columnwise:
+        return Columnwise((column(self.of),), (Fold.SUM,))
+
     def partial(self, name: str) -> Named:
         return [(name, F.sum(column(self.of)))]
 
@@ -51,6 +60,10 @@ class Sum(Aggregation):
 class Extreme(Aggregation):
     of: str | Column
     largest: bool
+
+    @property
+    def columnwise(self) -> Columnwise:
+        return Columnwise((column(self.of),), (Fold.MAX if self.largest else Fold.MIN,))
 
     def partial(self, name: str) -> Named:
         return [(name, self._best(column(self.of)))]

@@ -1,0 +1,55 @@
+"""What comes out: an independent consumer (librdkafka) that reads what is committed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from confluent_kafka import Consumer, TopicPartition
+
+ExpectedT = TypeVar("ExpectedT", contravariant=True)
+
+
+class Watcher(ABC, Generic[ExpectedT]):
+    """Reads the results' topic from its start, as a context manager.
+
+    Attributes:
+        counted: records of the source that the latest results tell of.
+        records: results read.
+    """
+
+    def __init__(self, servers: str, topic: str, partitions: int) -> None:
+        self.counted = 0
+        self.records = 0
+        self._consumer = Consumer({
+            "bootstrap.servers": servers, "group.id": f"{topic}-watcher", "isolation.level": "read_committed",
+            "enable.auto.commit": False, "fetch.wait.max.ms": 100, "log_level": 0,
+        })  # fmt: skip
+        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def poll(self, seconds: float) -> None:
+        """Take what is there, waiting so long for it at most."""
+        first = self._consumer.poll(seconds)
+        messages = [] if first is None else [first, *self._consumer.consume(10_000, 0)]
+        values = [message.value() for message in messages if message.error() is None]
+        if values:
+            self.records += len(values)
+            self.take(values)
+
+    @abstractmethod
+    def take(self, values: Sequence[bytes]) -> None:
+        """Take results, in the order in which they were read."""
+
+    @abstractmethod
+    def differences(self, expected: ExpectedT) -> list[str]:
+        """Where the results aren't what a batch makes of the same records."""
