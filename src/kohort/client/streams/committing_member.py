@@ -30,4 +30,4 @@ class CommittingStreamsMember:
         """Waits for the coordinator's next response; returns whether its epoch is another one then."""
         if self._membership.epoch == generation:
             await self._heartbeat_now()
-        return self._membership.epoch not in (0, generation)
+        return self._membership.epoch not in (self._membership.no_epoch, generation)

@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from kohort.client.backoff import Backoff
 from kohort.client.errors import ClientError
@@ -31,7 +31,7 @@ from kohort.streams.tasks import Role, TaskId, shown
 log = logging.getLogger(__name__)
 
 JOIN: Final = 0
-"""The epoch of a member that isn't in its group."""
+"""The epoch with which a member joins a streams group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,21 @@ class StreamsMembership(ABC):
     Attributes:
         errors: what it does about each error of a response.
         member_id: its id in the group.
-        epoch: its member epoch or generation; 0 while it isn't in the group.
+        no_epoch: the epoch of a member that isn't in its group.
+        epoch: its member epoch or generation; `no_epoch` while it isn't in the group.
         offsets: how far copies of tasks' state are.
         statuses, endpoints: those that the group sent last.
         error: why it failed.
     """
 
     errors: HeartbeatErrors
+    no_epoch: ClassVar[int] = JOIN
 
     def __init__(self, settings: MemberSettings, backoff: Backoff, *, leave_within_ms: int) -> None:
         self.settings = settings
         self.member_id = settings.member_id
         self.state = State.UNJOINED
-        self.epoch = JOIN
+        self.epoch = self.no_epoch
         self.tasks = TaskReconciler()
         self.offsets = OffsetReports()
         self.statuses: tuple[Status, ...] = ()
@@ -164,7 +166,7 @@ class StreamsMembership(ABC):
 
         Topics that only a source pattern matches may be read by any member.
         """
-        if self.state not in HEARTBEATING or self.epoch == JOIN:
+        if self.state not in HEARTBEATING or self.epoch == self.no_epoch:
             return False
         readers = self.settings.topology.readers
         return all(
@@ -289,7 +291,7 @@ class StreamsMembership(ABC):
                 self._joins_since = now
                 self._join_afresh()
             case State.FENCED | State.LEFT | State.FAILED:
-                self.epoch = JOIN
+                self.epoch = self.no_epoch
                 if before is not State.FENCED:  # then they are lost already
                     self.tasks.lose()
                 self._pending_events = [event for event in self._pending_events if isinstance(event, ShutdownRequested)]

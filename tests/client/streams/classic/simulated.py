@@ -179,7 +179,7 @@ class SimulatedGroup:
         inside = [
             one
             for one in self.applications
-            if one.member.member_id in members and one.member.state is not State.FENCED and one.member.epoch
+            if one.member.member_id in members and one.member.state is not State.FENCED and one.member.epoch > 0
         ]
         running = Counter(task for one in inside for task, role in one.has.items() if role is Role.ACTIVE)
         assert not running or max(running.values()) == 1, running

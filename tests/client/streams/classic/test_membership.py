@@ -25,7 +25,7 @@ from kohort.client.streams.classic.versions import ErrorCode as LeaderError
 from kohort.client.streams.events import Assigned, Event, Lost, Revoked, ShutdownRequested, StatusesChanged
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State
-from kohort.client.types import GroupMetadata
+from kohort.client.types import GroupMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -157,6 +157,19 @@ def test_it_takes_tasks_and_heartbeats() -> None:
     assert scripted.heartbeat().generation_id == 4
     assert scripted.now == before + INTERVAL
     assert scripted.member.group_metadata() == GroupMetadata("app", 4, "m")
+
+
+def test_a_first_generation_may_be_0() -> None:
+    scripted = Scripted()
+    scripted.member.begin(scripted.now)
+    scripted.join(generation=0)
+    assert scripted.sync({A: ACTIVE}).generation_id == 0
+    scripted.events()
+    assert scripted.member.runs([TopicPartition("in", 0)])
+    assert not scripted.member.runs([TopicPartition("in", 1)])
+    scripted.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert not scripted.member.runs([TopicPartition("in", 0)])
+    assert scripted.member.group_metadata().generation == 0
 
 
 def test_the_leader_gets_all_subscriptions_and_sends_what_was_placed() -> None:

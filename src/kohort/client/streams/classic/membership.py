@@ -60,6 +60,7 @@ class ClassicMembership(StreamsMembership):
     """
 
     errors = CLASSIC_ERRORS
+    no_epoch = -1  # brokers that aren't Apache's may count generations from 0
 
     def __init__(
         self,
