@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-restore
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-restore bench-memory
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -138,6 +138,9 @@ bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Stre
 
 bench-restore: $(READY) ## Restoring a store of 5 million keys, and restarts, beside Kafka Streams (the peer needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.restore $(BENCH)
+
+bench-memory: $(READY) ## What an instance of the pipeline has in memory at rest, and where (needs Java and Maven with a JDK)
+	@$(BIN)/python -m benchmarks.pipeline.resting $(BENCH)
 
 ROUNDS ?= 20
 FAULTS ?= tests/spark/runtime/test_faults.py tests/spark/state

@@ -71,6 +71,7 @@ SMOKES: Final = {
     "bench-client": Smoke("Clients with Kohort", ("BENCH=--quick --broker kohort",)),
     "bench-pipeline": Smoke("Bids by auction", ("BENCH=--quick --case flights auctions",), (JAVA,)),
     "bench-restore": Smoke("records/s", ("BENCH=--quick",), (JAVA,)),
+    "bench-memory": Smoke("driver's Python", ("BENCH=--quick",), (JAVA, MAVEN)),
     "dist": Smoke("kohort-.*\\.whl"),
 }
 ELSEWHERE: Final = {

@@ -1,4 +1,4 @@
-"""What an instance has in memory at rest, and where: `python -m benchmarks.pipeline.resting`.
+"""What an instance has in memory at rest, and where: `make bench-memory`.
 
 A Kohort instance of the flights' aggregation, after some epochs, with nothing to do any more. Memory is proportional:
 pages that processes share count for each in part (PSS).
@@ -25,6 +25,7 @@ from benchmarks.pipeline.contenders import Job, Kohort
 from benchmarks.pipeline.instances import Instance
 from benchmarks.pipeline.measures import BROKER_SETTINGS, PARTITIONS
 from kohort.testing import BrokerProcess
+from tests.tools import JAVA, MAVEN
 
 AIM = 600
 """MiB beyond the heap's setting."""
@@ -32,29 +33,30 @@ AIM = 600
 
 def main() -> int:
     """Measure; 1 if there is no Java."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pipeline.resting", description=__doc__.partition("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline.resting", description=__doc__)
     parser.add_argument("--records", type=int, default=100_000, help="flights that it reads before")
     parser.add_argument("--rest", type=int, default=30, help="seconds after the last of them")
+    parser.add_argument("--quick", action="store_true", help="1,000 records, and a second: for CI")
     options = parser.parse_args()
-    console, contender = Console(width=None if Console().is_terminal else 120), Kohort()
-    if missing := contender.missing():
-        console.print(f"without {contender.title}: {missing}")
+    if options.quick:
+        options.records, options.rest = 1_000, 1
+    console = Console(width=None if Console().is_terminal else 120)
+    if missing := [tool.missing for tool in (JAVA, MAVEN) if not tool.is_there()]:  # jcmd comes with a JDK
+        console.print(*missing, sep="\n")
         return 1
-    with tempfile.TemporaryDirectory(prefix="kohort-bench-", ignore_cleanup_errors=True) as directory:
-        with BrokerProcess(BROKER_SETTINGS) as broker:
-            servers = broker.bootstrap_servers
-            made = AdminClient({"bootstrap.servers": servers}).create_topics(
-                [NewTopic(name, PARTITIONS, 1) for name in ("flights", "results")]
-            )
-            for each in made.values():
-                each.result()
-            with Instance(contender, Job(servers, "resting", "flights", "results", directory)) as instance:
-                instance.started()
-                _send(servers, options.records)
-                time.sleep(options.rest)
-                console.print(_table(instance.pid))
+    with (
+        tempfile.TemporaryDirectory(prefix="kohort-bench-", ignore_cleanup_errors=True) as directory,
+        BrokerProcess(BROKER_SETTINGS) as broker,
+    ):
+        job = Job(broker.bootstrap_servers, "resting", "flights", "results", directory)
+        topics = [NewTopic(name, PARTITIONS, 1) for name in (job.source, job.results)]
+        for made in AdminClient({"bootstrap.servers": job.servers}).create_topics(topics).values():
+            made.result()
+        with Instance(Kohort(), job) as instance:
+            instance.started()
+            _send(job.servers, options.records)
+            time.sleep(options.rest)
+            console.print(_table(instance.pid))
     return 0
 
 

@@ -434,6 +434,34 @@ def test_what_is_gathered_is_written_before_an_open_transaction(log: Log) -> Non
 
 
 @pytest.mark.usefixtures("gathering")
+def test_what_is_gathered_is_written_when_it_has_caught_up_though_more_comes(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kohort.spark.state.changelog_reader.FULL", 1 << 30)
+    for poll in ("_POLL_MS", "_RESTORE_POLL_MS"):  # no poll is in vain
+        monkeypatch.setattr(f"kohort.spark.state.changelog_reader.{poll}", 60_000)
+
+    async def test() -> None:
+        async with log.opened() as (_, reader), Producer(log.servers) as producer:
+            await log._send(producer, {str(key): "1" for key in range(200)}, 0)
+            await producer.flush()
+
+            async def more() -> None:
+                for number in count():
+                    await log._send(producer, {str(number): "2"}, 0)
+                    await asyncio.sleep(0.002)
+
+            writing = asyncio.create_task(more())
+            store = log.store()
+            reader.follow(store, log.at)
+            await until(lambda: (store.position or 0) >= 200)
+            writing.cancel()
+            store.close()
+
+    run(test(), timeout_s=60)
+
+
+@pytest.mark.usefixtures("gathering")
 def test_what_could_not_be_written_is_gathered_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest, failures = Store.ingest, iter([StateError("the disk is full")])
 

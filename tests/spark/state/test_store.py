@@ -338,12 +338,17 @@ _WRITER = """
 import sys
 from pathlib import Path
 import pyarrow as pa
+from kohort.spark.state.rocksdb_rows import SortedRows
 from kohort.spark.state.store import Store
 store = Store(Path(sys.argv[1]), "s", 3)
 number = store.position or 0
 while True:
     keys = [b"key %05d" % n for n in range(3000)]
-    store.write(pa.array(keys), pa.array([b"%d" % number] * 3000), number + 1)
+    rows = SortedRows(pa.array(keys), pa.array([b"%d" % number] * 3000))
+    if number % 3:
+        store.ingest(rows, number + 1)
+    else:
+        store.write(*rows, number + 1)
     number += 1
     print(number, flush=True)
 """

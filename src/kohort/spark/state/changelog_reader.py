@@ -339,6 +339,9 @@ class ChangelogReader(Lifecycle):
             return
         changelog.buffer = changelog.buffer or RestoreBuffer()
         changelog.buffer.add(batch["key"], batch["value"], position)
+        if position >= changelog.end:  # it has caught up, though more may come all the time
+            await self._write_buffer(changelog)
+            return
         gathering = [each for each in self._changelogs.values() if each.buffer is not None]
         if sum(each.buffer.size for each in gathering if each.buffer) >= FULL:
             await self._write_buffer(max(gathering, key=lambda each: each.buffer.size if each.buffer else 0))

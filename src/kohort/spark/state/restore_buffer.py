@@ -73,3 +73,5 @@ class RestoreBuffer:
             store.ingest(rows, self.position, partition)
         else:
             store.write(rows.keys, rows.values, self.position, partition)
+        del rows
+        pa.default_memory_pool().release_unused()  # Arrow would keep a hundred MiB
