@@ -70,6 +70,7 @@ SMOKES: Final = {
     "bench-groups": Smoke("a third joins two", ("BENCH=--quick",), (MAVEN,)),
     "bench-client": Smoke("Clients with Kohort", ("BENCH=--quick --broker kohort",)),
     "bench-pipeline": Smoke("Bids by auction", ("BENCH=--quick --case flights auctions",), (JAVA,)),
+    "bench-restore": Smoke("records/s", ("BENCH=--quick",), (JAVA,)),
     "dist": Smoke("kohort-.*\\.whl"),
 }
 ELSEWHERE: Final = {

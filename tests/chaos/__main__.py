@@ -3,6 +3,7 @@
     python -m tests.chaos --rounds 20
     python -m tests.chaos --rounds 3 --seed 7 --kafka
     python -m tests.chaos --rounds 3 --kafka 3.9 --group-protocol classic
+    python -m tests.chaos --rounds 3 --kfake --group-protocol classic
 
 Every round sends flights, and meanwhile one thing happens to an instance or to the broker. After it, what the
 application has put out, read by librdkafka (committed records only), must be what a batch over all flights gives.
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .field import SESSION_MS, Field, apache_kafka, kohort_broker
+from .field import SESSION_MS, Field, apache_kafka, kfake, kohort_broker
 from .flights import batch_result
 from .instances import Instance
 
@@ -82,13 +83,18 @@ def main() -> int:
         "--kafka", nargs="?", const="4.4", choices=("4.4", "3.9", "3.3"),
         help="on Apache Kafka instead of Kohort's broker, the newest by default (needs Java)",
     )  # fmt: skip
+    parser.add_argument("--kfake", action="store_true", help="on franz-go's broker for tests, which isn't Apache's")
     parser.add_argument("--group-protocol", choices=("streams", "classic", "auto"), default="streams")
     parser.add_argument("--flights", type=int, default=6_000, help="records a round")
     parser.add_argument("--keep", type=Path, help="a directory to leave logs and journals in")
     options = parser.parse_args()
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
-    broker = apache_kafka(options.kafka) if options.kafka else kohort_broker()
-    where = f"Apache Kafka {options.kafka}" if options.kafka else "kohort serve"
+    if options.kfake:
+        broker, where = kfake(), "kfake"
+    elif options.kafka:
+        broker, where = apache_kafka(options.kafka), f"Apache Kafka {options.kafka}"
+    else:
+        broker, where = kohort_broker(), "kohort serve"
     say(f"{options.rounds} rounds on {where}, seed {seed}")
     with tempfile.TemporaryDirectory(prefix="kohort-chaos-") as scratch, broker as server:
         field = Field(server, options.keep or Path(scratch), options.group_protocol)

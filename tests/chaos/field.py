@@ -19,7 +19,7 @@ from .flights import AIRLINES, Delivered, Record, made_up
 from .instances import Instance
 from .results import Results
 
-__all__ = ["PARTITIONS", "SESSION_MS", "Field", "Server", "apache_kafka", "kohort_broker"]
+__all__ = ["APPLICATION", "PARTITIONS", "SESSION_MS", "Field", "Server", "apache_kafka", "kfake", "kohort_broker"]
 
 PARTITIONS = 4
 SESSION_MS = 4_000
@@ -55,6 +55,26 @@ def kohort_broker() -> Iterator[Server]:
     """Kohort's."""
     with BrokerProcess(_GROUPS) as broker:
         yield broker
+
+
+@contextmanager
+def kfake() -> Iterator[Server]:
+    """franz-go's broker for tests, which isn't Apache's."""
+    from tests.interop.kfake import Kfake
+
+    class Fake(Kfake):
+        @property
+        def bootstrap_servers(self) -> str:
+            return self.bootstrap
+
+    with tempfile.TemporaryDirectory(prefix="kohort-kfake-") as directory:
+        node = Fake(Path(directory) / "node")
+        node.start()
+        try:
+            yield node
+        finally:
+            if node.process is not None:
+                node.kill()
 
 
 @contextmanager

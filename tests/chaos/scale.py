@@ -8,10 +8,11 @@ a batch in the end.
 from __future__ import annotations
 
 import random
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,9 +21,10 @@ from rich.table import Column, Table
 
 from kohort.spark.monitoring.journal_analysis import JournalAnalysis, read_journals
 
-from .field import PARTITIONS, Field, kohort_broker
+from .field import APPLICATION, PARTITIONS, Field, kohort_broker
 from .instances import Instance
 from .judging import Step, all_work
+from .moves import Move, decisions, planned_moves
 
 RATE = 400
 """Flights a second."""
@@ -128,6 +130,9 @@ def measure(scale: Scale) -> int:
     journals = scale.journals()
     steps = {name: Step.of(journals, *time) for name, time in times.items()}
     console.print(table(steps))
+    decided = decisions(scale.field.server.bootstrap_servers, APPLICATION)
+    if moves := planned_moves(journals, decided, *times["from one to three"]):
+        console.print(moves_table(moves))
     faults = [f"{name}: {fault}" for name, step in steps.items() for fault in step.faults()]
     # Whoever goes takes its state along: only where instances come, all that moves is warmed up.
     faults += [f"{task} moved without a warm-up" for task in steps["from one to three"].cold()]
@@ -158,6 +163,27 @@ def table(steps: dict[str, Step]) -> Table:
     row("  longest from commit to commit", lambda step: f"{step.longest(moved=False).seconds:.2f} s")
     row("    of that, nobody worked on it", lambda step: f"{step.longest(moved=False).idle:.2f} s")
     row("  left out of epochs", lambda step: str(step.skipped))
+    return shown
+
+
+def moves_table(moves: Sequence[Move]) -> Table:
+    """How long each step of the moves to copies took, in ms."""
+    shown = Table(
+        f"{len(moves)} moves to a copy that had caught up",
+        *(Column(name, justify="right") for name in ("median", "longest")),
+    )
+
+    def row(title: str, seconds: Callable[[Move], float]) -> None:
+        taken = [1000 * seconds(move) for move in moves]
+        shown.add_row(title, f"{statistics.median(taken):,.0f} ms", f"{max(taken):,.0f} ms")
+
+    row("from the decision to the first epoch of the new owner", lambda move: move.began - move.decided)
+    row("  until the old owner knows", lambda move: move.told - move.decided)
+    row("  until it has ended its epoch", lambda move: move.released - move.told)
+    row("  until the new owner knows", lambda move: move.given - move.released)
+    row("  until it has restored what was left", lambda move: move.restored - move.given)
+    row("  until its epoch begins", lambda move: move.began - move.restored)
+    row("until that epoch is committed", lambda move: move.committed - move.began)
     return shown
 
 

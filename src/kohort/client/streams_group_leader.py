@@ -9,26 +9,19 @@ from typing import Final
 from uuid import UUID
 
 from kohort.client.administration.request_router import RequestRouter
-from kohort.client.administration.topics import NewTopic, Topics
+from kohort.client.administration.topics import Topics
 from kohort.client.cluster import Cluster
-from kohort.client.errors import (
-    ClientError,
-    ClosedError,
-    ConnectionLostError,
-    NoBrokerError,
-    PartialFailureError,
-    RequestTimeoutError,
-)
+from kohort.client.errors import ClosedError, ConnectionLostError, NoBrokerError, RequestTimeoutError
 from kohort.client.streams.classic.leader import lead, topics_seen
 from kohort.client.streams.classic.leader_memory import LeaderMemory
 from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember
 from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.phases import Phase
 from kohort.client.streams.classic.settings import ClassicSettings
+from kohort.client.streams_internal_topics import InternalTopics
 from kohort.client.types import TopicInfo
-from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.errors import KafkaError
 from kohort.streams.patterns import matching
-from kohort.streams.topology import InternalTopic
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +88,7 @@ class StreamsGroupLeader:
         self._rebalance_wanted = rebalance_wanted
         # The others wait while topics are created, and the session of the member runs.
         self._within_ms = min(_CREATE_WITHIN_MS, settings.session_timeout_ms // 3)
-        self._topics = Topics(RequestRouter(cluster, self._within_ms))
+        self._topics = InternalTopics(Topics(RequestRouter(cluster, self._within_ms)), membership)
         self._memory = LeaderMemory()
         self._seen: Mapping[str, object] | None = None  # what the group's assignment depends on
         self._topology = membership.settings.topology
@@ -136,12 +129,12 @@ class StreamsGroupLeader:
             if names <= tried and not await self._cluster.wait_for_change(max(1, deadline - now())):
                 break
             new = [topic for topic in answer.missing if topic.name not in tried]
-            failed |= await self._create(new, deadline - now())
+            failed |= await self._topics.create(new, deadline - now())
             tried |= names
             answer = await self._placed(members)
         if not self.due:
             return  # the member has left meanwhile
-        self._memory.keep(membership.epoch, answer.memory)
+        self._memory.keep(membership.epoch, answer.static)
         self._seen, self._topology = answer.seen, answer.topology
         self._rebalance_at = self._later() if answer.missing else None
         membership.placed(answer.assignments, now())
@@ -158,7 +151,7 @@ class StreamsGroupLeader:
                 self._membership.settings.topology,
                 topics,
                 self._settings,
-                self._memory.recalled(self._membership.told),
+                self._memory.recalled(self._membership.epoch),
             )
             self._needed = set(answer.topology.required_topics)
             if not topics.unknown and (not answer.topology.source_patterns or self._follows_all):
@@ -185,27 +178,6 @@ class StreamsGroupLeader:
 
     def _known(self) -> KnownTopics:
         return KnownTopics(self._cluster.info.topics, None if self._follows_all else frozenset(self._needed))
-
-    async def _create(self, topics: Sequence[InternalTopic], within_ms: int) -> set[str]:
-        """Creates topics; returns the names of those that can't be."""
-        if not topics:
-            return set()
-        log.info("%s: creating internal topics: %s", self._membership, ", ".join(topic.name for topic in topics))
-        wanted = [
-            NewTopic(topic.name, topic.partitions, topic.replication_factor or None, topic.configs) for topic in topics
-        ]
-        try:
-            await self._topics.create(*wanted, timeout_ms=max(1, within_ms))
-        except PartialFailureError as error:
-            failures = dict(error.errors)
-        except (KafkaError, ClientError) as error:
-            failures = dict.fromkeys((topic.name for topic in topics), error)
-        else:
-            failures = {}
-        failures = {name: failure for name, failure in failures.items() if not _exists(failure)}
-        for name, failure in failures.items():
-            log.warning("%s: topic %s can't be created: %s", self._membership, name, failure)
-        return set(failures)
 
     async def watch(self) -> None:
         """Has the group rebalance when topics have changed on which its assignment depends. Runs until cancelled."""
@@ -244,7 +216,3 @@ class StreamsGroupLeader:
         self._rebalance_at = self._later()
         self._membership.rebalance(reason)
         self._rebalance_wanted()
-
-
-def _exists(error: Exception) -> bool:
-    return isinstance(error, KafkaError) and error.code is ErrorCode.TOPIC_ALREADY_EXISTS

@@ -198,12 +198,13 @@ class StreamsMember(Lifecycle):
         self._membership.stop(self._now(), for_good=for_good)
         self._wake_all()
 
-    async def close(self, *, for_good: bool = False, timeout_ms: int = _LEAVE_WITHIN_MS) -> None:
+    async def close(self, *, for_good: bool = False, timeout_ms: int | None = None) -> None:
         """Leave the group now, and disconnect. Close the tasks first (`leave` revokes them): others get them.
 
         Args:
             for_good: of a static member: its tasks don't wait for it.
-            timeout_ms: how long it may take to tell the group; if it fails, the session timeout ends the membership.
+            timeout_ms: how long it may take to tell the group; if it fails, the session timeout ends the membership. By
+                default 5 s, and in a classic group that is to stop as a whole as much longer as that takes.
         """
         self._closed = True
         runner, self._runner = self._runner, None
@@ -211,6 +212,8 @@ class StreamsMember(Lifecycle):
             if runner is not None:
                 self._membership.quit(self._now(), for_good=for_good)
                 self._wake_all()
+                if timeout_ms is None:
+                    timeout_ms = max(_LEAVE_WITHIN_MS, self._membership.leave_by - self._now())
                 await asyncio.wait([runner], timeout=timeout_ms / 1000)
         finally:
             if runner is not None:
@@ -282,7 +285,7 @@ class StreamsMember(Lifecycle):
     def shutdown_application(self) -> None:
         """Ask that all members of the group stop; this one gets `ShutdownRequested`, too.
 
-        In a classic group, a `leave` after it waits until the group knows; `close` doesn't.
+        In a classic group, a `leave` or a `close` after it waits until the group knows.
         """
         self._membership.shut_application_down()
         self._loop.wake()

@@ -30,25 +30,34 @@ from tests.spark.runtime.faults import Instances, kill_at
 from tests.tools import MAVEN
 from tests.waiting import run, until
 
+from ..kfake import Kfake
 from ..newest_kafka import NewestKafka
 from ..older_kafka import OlderKafka
 from ..servers import QUICK, QUICK_KRAFT, KohortServer, Server
 
 TASKS = [TaskId("0", n) for n in range(3)] + [TaskId("1", n) for n in range(3)]
-STREAMS_GROUPS = {"kohort": "streams", "kafka-4.4": "streams", "kafka-3.9": "classic", "kafka-3.3": "classic"}
+STREAMS_GROUPS = {
+    "kohort": "streams",
+    "kafka-4.4": "streams",
+    "kafka-3.9": "classic",
+    "kafka-3.3": "classic",
+    "kfake": "classic",
+}
 """What "auto" takes."""
 
 
 @pytest.fixture(
     scope="module",
     params=["kohort", "kafka-3.9", pytest.param("kafka-3.3", marks=pytest.mark.long),
-            pytest.param("kafka-4.4", marks=pytest.mark.long)],
+            pytest.param("kafka-4.4", marks=pytest.mark.long), pytest.param("kfake", marks=pytest.mark.long)],
 )  # fmt: skip
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp(request.param) / "node"
     node: Server
     if request.param == "kohort":
         node = KohortServer(directory)
+    elif request.param == "kfake":
+        node = Kfake(directory)
     else:
         MAVEN.require()
         version = request.param.partition("-")[2]

@@ -1,7 +1,7 @@
 """An application without Spark: counts records by key, over a repartition topic, and copies each of them.
 
 in --(0)--> copies: the value of each record
-    \\-----> {app}-counts-repartition: how many of each key
+    \\-----> {app}-counts-repartition: how many of each key, unless the task that counts them runs beside
 {app}-counts-repartition --(1)--> {app}-counts-changelog, counts
 """
 
@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kohort.client.config import client_config
 from kohort.client.streams_member import InternalTopic, Subtopology, Topology
-from kohort.spark.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
+from kohort.protocol.records.partitioner import partitions_of
+from kohort.spark.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics, Mergers
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.reading.reader import RangeReader
@@ -48,7 +50,7 @@ def plan(app: str) -> ApplicationPlan:
             "0": SubtopologyPlan(
                 "0",
                 SubtopologyInputs(f"{app}-in", {}),
-                {0: TopicOutput(f"{app}-copies"), 1: TopicOutput(repartition, routed=True)},
+                {0: TopicOutput(f"{app}-copies"), 1: TopicOutput(repartition, routed=True, merged_by="1")},
             ),
             "1": SubtopologyPlan(
                 "1",
@@ -95,19 +97,37 @@ class Counting:
             rows = [pair for pairs in by_partition.values() for pair in pairs]
             counts = Counter(key for key, _ in rows)
             partials = [(key, json.dumps({"n": n}).encode()) for key, n in counts.items()]
-            return EpochOutput({0: _rows(rows, None), 1: _rows(partials, None, routed=True)}, read)
-        out = []
-        for partition, pairs in by_partition.items():
-            touched: Counter[bytes] = Counter()
-            for key, value in pairs:
-                touched[key] += json.loads(value)["n"]
-            prior = self._lookup("counts", partition, pa.array(list(touched), pa.binary())).to_pylist()
-            merged = []
-            for (key, n), before in zip(touched.items(), prior, strict=True):
-                total = n + (json.loads(before)["state"]["n"] if before is not None else 0)
-                merged.append((key, json.dumps({"n": total, "state": {"n": total}}, separators=(",", ":")).encode()))
-            out.append(_rows(merged, partition))
+            sent = _rows(partials, None, routed=True)
+            if 1 in work.mergers:
+                sent = self._merged_at_once(partials, work.mergers[1])
+                here = [number for number in pc.unique(sent["partition"]).to_pylist() if number >= 0]
+                read.merged_times[1] = dict.fromkeys(here, 1_000)
+            return EpochOutput({0: _rows(rows, None), 1: sent}, read)
+        out = [self._merged(partition, pairs) for partition, pairs in by_partition.items()]
         return EpochOutput({0: pa.concat_tables(out) if out else ROWS_SCHEMA.empty_table()}, read)
+
+    def _merged_at_once(self, partials: list[tuple[bytes, bytes]], mergers: Mergers) -> pa.Table:
+        """Counts of the tasks that run beside, and what goes to others."""
+        keys = pa.array([key for key, _ in partials], pa.binary())
+        placed: dict[int, list[tuple[bytes, bytes]]] = {}
+        for pair, number in zip(partials, partitions_of(keys, mergers.partitions).tolist(), strict=True):
+            placed.setdefault(number, []).append(pair)
+        out = [ROWS_SCHEMA.empty_table()]
+        for number, pairs in placed.items():
+            is_here = number in mergers.stream_times
+            out.append(self._merged(number, pairs) if is_here else _rows(pairs, -1 - number))
+        return pa.concat_tables(out)
+
+    def _merged(self, partition: int, pairs: list[tuple[bytes, bytes]]) -> pa.Table:
+        touched: Counter[bytes] = Counter()
+        for key, value in pairs:
+            touched[key] += json.loads(value)["n"]
+        prior = self._lookup("counts", partition, pa.array(list(touched), pa.binary())).to_pylist()
+        merged = []
+        for (key, n), before in zip(touched.items(), prior, strict=True):
+            total = n + (json.loads(before)["state"]["n"] if before is not None else 0)
+            merged.append((key, json.dumps({"n": total, "state": {"n": total}}, separators=(",", ":")).encode()))
+        return _rows(merged, partition)
 
     def run_table(self, table: str, work: EpochInput) -> EpochOutput:
         """There are no tables."""

@@ -96,7 +96,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         before = {thread.name for thread in threading.enumerate()}
         async with world.feeding():
             async with running(world, "one") as (instance, heard, task):
-                await until(lambda: {done.subtopology for done in heard.epochs} == {"0", "1"})
+                await until(lambda: {task[0] for done in heard.epochs for task in done.tasks} == {"0", "1"})
                 assert any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate())
                 with pytest.raises(StateDirectoryError, match="used by another process"):
                     Instance(plan(world.app), instance.settings, lambda subtopology: None)  # type: ignore[arg-type, return-value]
@@ -149,16 +149,16 @@ def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_pa
 
 def test_it_stops_when_it_cannot_go_on(kohort_broker: Broker, tmp_path: Path) -> None:
     def broken(jobs: Counting) -> None:
-        if jobs.subtopology == "1":
+        if jobs.subtopology == "0":
             jobs.failure = ValueError("a bug of the user's")
 
     async def scenario(world: Instances) -> None:
         async with world.feeding():
             async with running(world, "one", broken) as (_, heard, task):
                 await until(task.done)
-            with pytest.raises(ApplicationError, match=r"subtopology 1 failed 3 times in a row.*a bug of the user's"):
+            with pytest.raises(ApplicationError, match=r"subtopology 0 failed 3 times in a row.*a bug of the user's"):
                 task.result()
-        assert heard.failures[-1].startswith("the application stops: subtopology 1 failed 3 times in a row")
+        assert heard.failures[-1].startswith("the application stops: subtopology 0 failed 3 times in a row")
         async with running(world, "one") as (_, heard, _):
             await world.counted()
         world.check()

@@ -26,8 +26,8 @@ PLAN = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: StoreOutput("counts"
 class ManagedTasks:
     """A manager, and the effects that have no outcome yet: the latest for each task, and for the subtopology."""
 
-    def __init__(self) -> None:
-        self.manager = TaskManager({"0": PLAN}, Fingerprint("p"))
+    def __init__(self, *plans: SubtopologyPlan) -> None:
+        self.manager = TaskManager({plan.id: plan for plan in plans or (PLAN,)}, Fingerprint("p"))
         self.tasks: dict[TaskId, ForTask] = {}
         self.epochs: ForEpochs | None = None
         self.acknowledged: list[TaskId] = []

@@ -7,13 +7,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from kohort.client import Admin, Producer, TopicPartition
 from kohort.client.errors import ClosedError
-from kohort.spark.state import ChangelogReader, RestoreProgress, Store, StoreClosedError
+from kohort.spark.state import ChangelogReader, RestoreProgress, StateError, Store, StoreClosedError
+from kohort.spark.state.rocksdb_rows import SortedRows
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
 from tests.waiting import run, until
@@ -362,3 +364,113 @@ def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
                     store.close()
 
     run(test(), timeout_s=90)
+
+
+# Far behind.
+
+
+@pytest.fixture
+def gathering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores gather records, and files are written, where there are a few."""
+    monkeypatch.setattr("kohort.spark.state.changelog_reader.FAR_BEHIND", 50)
+    monkeypatch.setattr("kohort.spark.state.changelog_reader.FULL", 3_000)
+    monkeypatch.setattr("kohort.spark.state.changelog_reader._FETCH_BYTES", 2_000)
+    monkeypatch.setattr("kohort.spark.state.restore_buffer._WORTH_A_FILE", 1)
+
+
+@pytest.mark.usefixtures("gathering")
+def test_a_store_that_is_far_behind_is_restored_by_files(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingested: list[int] = []
+    ingest = Store.ingest
+
+    def counted(store: Store, rows: SortedRows, position: int, partition: int | None = None) -> None:
+        ingest(store, rows, position, partition)
+        ingested.append(position)
+
+    monkeypatch.setattr(Store, "ingest", counted)
+    expected: dict[str, str] = {}
+    progress: list[RestoreProgress] = []
+
+    async def test() -> None:
+        async with log.opened() as (_, reader), Producer(log.servers, transactional_id=log.name) as producer:
+            for number in range(20):
+                records = {f"{key}": f"{number}" if key % 7 else None for key in range(number, number + 40)}
+                await log.transaction(producer, records)
+                expected.update({key: value for key, value in records.items() if value is not None})
+                await log.transaction(producer, {"0": "aborted"}, commit=False)
+            store = log.store()
+            assert await reader.restore(store, log.at, progress.append) == 20 * 43
+            assert content(store) == expected
+            store.close()
+            store = log.store()
+            assert store.position is not None and 19 * 43 < store.position <= 20 * 43
+            assert content(store) == expected
+            store.close()
+
+    run(test(), timeout_s=60)
+    assert len(ingested) > 1 and ingested == sorted(ingested)
+    done = [each.done for each in progress]
+    assert done == sorted(done) and done[-1] == 20 * 43
+
+
+@pytest.mark.usefixtures("gathering")
+def test_what_is_gathered_is_written_before_an_open_transaction(log: Log) -> None:
+    async def test() -> None:
+        async with log.opened() as (_, reader), Producer(log.servers, transactional_id=log.name) as producer:
+            await log.put({str(key): "1" for key in range(20)})
+            await producer.begin_transaction()
+            await log._send(producer, {str(key): "2" for key in range(200)}, 0)
+            await producer.flush()
+            store = log.store()
+            reader.follow(store, log.at)
+            await until(lambda: store.position == 20)
+            assert content(store) == {str(key): "1" for key in range(20)}
+            await producer.commit_transaction()
+            assert await reader.restore(store, log.at) == 221
+            assert len(content(store)) == 200
+            store.close()
+
+    run(test(), timeout_s=60)
+
+
+@pytest.mark.usefixtures("gathering")
+def test_what_could_not_be_written_is_gathered_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest, failures = Store.ingest, iter([StateError("the disk is full")])
+
+    def sometimes(store: Store, *args: Any) -> None:
+        if error := next(failures, None):
+            raise error
+        ingest(store, *args)
+
+    monkeypatch.setattr(Store, "ingest", sometimes)
+
+    async def test() -> None:
+        async with log.opened() as (_, reader):
+            for number in range(10):
+                await log.put({f"{number} {key}": "x" * 20 for key in range(50)})
+            store = log.store()
+            assert await reader.restore(store, log.at) == 500
+            assert len(content(store)) == 500
+            store.close()
+
+    run(test(), timeout_s=60)
+    assert "the disk is full" in log.waits
+
+
+@pytest.mark.usefixtures("gathering")
+def test_a_store_that_is_not_followed_any_more_is_left_where_it_was_written_last(log: Log) -> None:
+    async def test() -> None:
+        async with log.opened() as (_, reader):
+            await log.put({str(key): "1" for key in range(60)})
+            store = log.store()
+            reader.follow(store, log.at)
+            await until(lambda: bool(reader._changelogs[log.at].buffer) or store.position is not None)
+            await reader.unfollow(log.at)
+            position = store.position
+            await asyncio.sleep(0.5)
+            assert store.position == position
+            assert await reader.restore(store, log.at) == 60
+            assert len(content(store)) == 60
+            store.close()
+
+    run(test(), timeout_s=60)

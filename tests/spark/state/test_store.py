@@ -19,6 +19,7 @@ from rocksdict import Options, Rdict
 
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
 from kohort.spark.state.rocksdb import StoreMemory
+from kohort.spark.state.rocksdb_rows import sorted_by_key
 
 from ...waiting import eventually
 
@@ -139,6 +140,96 @@ def test_the_checkpoint_is_not_a_row(store: Store) -> None:
     assert value_of(store, b"\xff\xffkohort") is None
     assert store.scan()["key"].to_pylist() == [b"a"]
     assert reopened(store).position == 2
+
+
+# Files that are ingested.
+
+
+def test_what_is_ingested_counts_as_written(store: Store) -> None:
+    store.write(binary(b"a", b"b", b"c"), binary(b"1", b"2", b"3"), 3)
+    store.ingest(sorted_by_key(binary(b"b", b"d", None, b"c", b"d"), binary(None, b"4", b"nowhere", b"5", b"6")), 8)
+    assert store.scan().to_pylist() == [{"key": k, "value": v} for k, v in ((b"a", b"1"), (b"c", b"5"), (b"d", b"6"))]
+    store.write(binary(b"d"), binary(None), 9)
+    store = reopened(store)
+    assert store.position == 9 and store.get_many(binary(b"b", b"d", b"c")).to_pylist() == [None, None, b"5"]
+    store.close()
+
+
+def test_the_checkpoint_of_an_ingested_file_is_among_its_rows_and_none_of_them(store: Store) -> None:
+    store.ingest(sorted_by_key(binary(b"\xff\xff\xff", b"\xff\xffkohort", b"a"), binary(b"2", b"nonsense", b"1")), 3)
+    assert store.scan()["key"].to_pylist() == [b"a", b"\xff\xff\xff"]
+    store = reopened(store)
+    assert store.position == 3 and value_of(store, b"\xff\xff\xff") == b"2"
+    store.close()
+
+
+def test_many_rows_are_ingested(store: Store) -> None:
+    keys, values = many(25_000)
+    store.ingest(sorted_by_key(keys, values), 25_000)
+    assert store.scan()["key"].to_pylist() == sorted(keys.to_pylist())
+    assert store.get_many(keys).equals(values)
+    assert [each.name for each in store.path.glob("ingested*")] == []
+
+
+def test_files_that_are_ingested_are_compacted_together_after_the_next_write(store: Store) -> None:
+    def files(level: int) -> str:
+        count: str = store._db.property_value(f"rocksdb.num-files-at-level{level}")
+        return count
+
+    store.write(binary(b"a"), binary(b"0"), 1)
+    store._db.flush()
+    for position in range(2, 12):
+        store.ingest(sorted_by_key(binary(b"a", b"b"), binary(b"%d" % position, b"1")), position)
+    assert files(0) == "11"
+    store.write(binary(b"b"), binary(None), 12)
+    eventually(lambda: files(0) == "0")
+    assert store.scan().to_pylist() == [{"key": b"a", "value": b"11"}]
+
+
+@pytest.mark.parametrize("step", ["put_rows", "ingest_sst_file"])
+def test_an_ingest_that_fails_has_not_happened(store: Store, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    def full(*_: object) -> None:
+        raise Exception("IO error: No space left on device: While appending to file: /x/ingested.sst")
+
+    store.write(binary(b"a"), binary(b"1"), 1)
+    with monkeypatch.context() as machine:
+        machine.setattr(f"kohort.spark.state.store.{step}", full)
+        with pytest.raises(StateError, match="make room"):
+            store.ingest(sorted_by_key(binary(b"a"), binary(b"2")), 2)
+    assert store.position == 1 and value_of(store, b"a") == b"1"
+    store.ingest(sorted_by_key(binary(b"a"), binary(b"3")), 3)
+    assert store.position == 3 and value_of(store, b"a") == b"3"
+
+
+def test_a_process_that_dies_while_it_ingests_leaves_the_store_as_it_was(store: Store) -> None:
+    store.ingest(sorted_by_key(binary(b"a"), binary(b"1")), 1)
+    (file,) = store.path.glob("*.sst")
+    store.close()
+    os.link(file, store.path / "ingested.sst")  # as if it had died before the file's first name was gone
+    store = Store(store.path, store.name, store.partition)
+    store.ingest(sorted_by_key(binary(b"b"), binary(b"2")), 2)
+    assert store.scan()["value"].to_pylist() == [b"1", b"2"]
+    store.close()
+    (store.path / "ingested.sst").write_bytes(b"half a file")
+    store = Store(store.path, store.name, store.partition)
+    assert store.position == 2 and not (store.path / "ingested.sst").exists()
+    store.close()
+
+
+def test_closing_does_not_wait_for_an_ingest(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, values = many(10_000)
+    pieces = []
+
+    def close_meanwhile(*_: object) -> None:
+        pieces.append(threading.Thread(target=store.close))
+        pieces[-1].start()
+        eventually(lambda: store.closed)
+
+    monkeypatch.setattr("kohort.spark.state.store.put_rows", close_meanwhile)
+    with pytest.raises(StoreClosedError):
+        store.ingest(sorted_by_key(keys, values), 1)
+    assert len(pieces) == 1
+    pieces[0].join()
 
 
 # Files on disk.

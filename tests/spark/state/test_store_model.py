@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kohort.spark.state import Store, StoreCorruptError
+from kohort.spark.state.rocksdb_rows import sorted_by_key
 
 KEYS = st.one_of(st.sampled_from([b"", b"a", b"b", b"b\0", b"c", b"\xff", b"\xff\xff"]), st.binary(max_size=3))
 VALUES = st.one_of(st.none(), st.binary(max_size=30))
@@ -50,13 +51,16 @@ class StoreMachine(RuleBasedStateMachine):
                 found[key] = value
         return found
 
-    @rule(records=st.lists(st.tuples(KEYS, VALUES), max_size=12))
-    def write(self, records: list[tuple[bytes, bytes | None]]) -> None:
+    @rule(records=st.lists(st.tuples(KEYS, VALUES), max_size=12), as_file=st.booleans())
+    def write(self, records: list[tuple[bytes, bytes | None]], as_file: bool) -> None:
         position = self.store.position or 0
         del self.log[position:]
         self.log += records
         keys, values = pa.array([k for k, _ in records], pa.binary()), pa.array([v for _, v in records], pa.binary())
-        self.store.write(keys, values, len(self.log))
+        if as_file:
+            self.store.ingest(sorted_by_key(keys, values), len(self.log))
+        else:
+            self.store.write(keys, values, len(self.log))
 
     @rule()
     def flush(self) -> None:

@@ -112,6 +112,11 @@ class StreamsMembership(ABC):
         self.quit(now)
         self._on_input(Input.GONE, now)
 
+    @property
+    def leave_by(self) -> int:
+        """Until when it tries to tell the group that it leaves, after `quit`."""
+        return self._leave_by
+
     def shut_application_down(self) -> None:
         """Ask that all members of the group stop."""
         self._shutdown = True

@@ -13,7 +13,7 @@ class StreamsAssignment(Data, versions="1-3", flexible=1):
     Two bytes with the version come before it; it is the lowest that a member of the group wrote in.
 
     - v2: same layout; keeps step with the subscription
-    - v3: warm-ups, partitions by endpoint, probing rebalances (KIP-441), topology
+    - v3: warm-ups, partitions by endpoint, probing rebalances (KIP-441)
     """
 
     latest_supported_version: int = int16("Newest version of both messages that the leader knows.")
@@ -23,6 +23,12 @@ class StreamsAssignment(Data, versions="1-3", flexible=1):
     )
     join_again: bool = boolean(
         "True = join again as soon as all is closed that the member has, and that isn't assigned here: others wait."
+    )
+    topology_epoch: int = int32(
+        "Epoch of the topology that the member ran when it joined; -1 = the leader doesn't say.", default=-1
+    )
+    topology_fingerprint: int = int64(
+        "Hash of that topology: a static member that comes back with another one doesn't take these tasks."
     )
     status: list[Status] = array(Status, "Conditions the application should know about.")
     active_tasks: list[TaskIds] = array(TaskIds, "Active tasks to run.")
@@ -44,16 +50,5 @@ class StreamsAssignment(Data, versions="1-3", flexible=1):
         "Time until the member is to join again, to see whether warm-ups are ready, in ms; -1 = it needn't.",
         since=3,
         default=-1,
-        ignorable=True,
-    )
-    topology_epoch: int = int32(
-        "Epoch of the topology that the member ran when it joined; -1 = the leader doesn't say.",
-        since=3,
-        default=-1,
-        ignorable=True,
-    )
-    topology_fingerprint: int = int64(
-        "Hash of that topology: a static member that comes back with another one doesn't take these tasks.",
-        since=3,
         ignorable=True,
     )

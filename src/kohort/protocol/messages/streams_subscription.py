@@ -16,12 +16,12 @@ from kohort.protocol.schema import Struct, array, boolean, int16, int32, int64, 
 class StreamsSubscription(Data, versions="1-3", flexible=1):
     """What a member of a classic streams group (protocol type "stream") has, for the leader; Kohort's own.
 
-    Two bytes with the version come before it. Every later version begins with LatestSupportedVersion, too, so that
-    an older leader can read that of a newer member (KIP-268).
+    Two bytes with the version come before it. Every later version begins with the same three fields, so that an older
+    leader can read them of a newer member (KIP-268): LatestSupportedVersion, LeaderVersion, HasTasks.
 
     - v1: task ids alone
     - v2: StateStores, the number of state stores of each task (KIP-262)
-    - v3: offsets (KIP-441), warm-ups, process, endpoint, tags, rack, topology
+    - v3: offsets (KIP-441), warm-ups, process, endpoint, tags, rack, the topology itself
     """
 
     class PreviousTasks(Struct):
@@ -36,9 +36,15 @@ class StreamsSubscription(Data, versions="1-3", flexible=1):
         )
 
     latest_supported_version: int = int16("Newest version of this message that the member can write.")
+    leader_version: int = int16("Newest version that the leader knew whom the member heard last; 0 = it heard none.")
+    has_tasks: bool = boolean(
+        "True = the member has tasks, or hasn't closed all that it had: nobody else may run them."
+    )
     join_number: int = int32(
         "Rises with each rebalance that the member wants: brokers have one only if it sends something else than before."
     )
+    topology_epoch: int = int32("Epoch of the topology that the member runs.", default=-1)
+    topology_fingerprint: int = int64("Hash of that topology; members with the same epoch have to have the same one.")
     active_tasks: list[PreviousTasks] = array(
         PreviousTasks, "Active tasks that the member runs, or hasn't closed yet: nobody else may run them."
     )
@@ -63,9 +69,6 @@ class StreamsSubscription(Data, versions="1-3", flexible=1):
         since=3,
         nullable=True,
         ignorable=True,
-    )
-    topology_fingerprint: int = int64(
-        "Hash of the topology; members with the same epoch have to have the same one.", since=3, ignorable=True
     )
     topology: StreamsGroupHeartbeatRequest.Topology | None = struct(
         StreamsGroupHeartbeatRequest.Topology,

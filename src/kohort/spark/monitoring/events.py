@@ -27,7 +27,7 @@ class EpochDone:
         dropped: records that were left out; `reasons` counts them by reason: {"unreadable": 1, "no key": 2}.
         late: records for windows that were closed already.
         lag: records that the subtopology's active tasks had left to read afterwards.
-        tasks: those whose records were read: "0_1".
+        tasks: those whose records were read, and those of other subtopologies that merged rows at once: "0_1".
         took_ms: the epoch from beginning to end; of that, `job_ms` in Spark and `commit_ms` in the transaction.
         positions: the offsets that the tasks read next: {"flights-0": 5000}.
     """

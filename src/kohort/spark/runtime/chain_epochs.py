@@ -86,7 +86,7 @@ class ChainEpochs:
         self._short_since: float | None = None
         self._seconds = 0.0
         self._look_is_old = False
-        self._holds = 0
+        self._holds = dict.fromkeys(chain.subtopologies, 0)
 
     # What is known -----------------------------------------------------------------------------------------------
 
@@ -267,10 +267,10 @@ class ChainEpochs:
             for task in self._mergers(output)
         ]
         if not any(behind is None or 0 < behind <= _LITTLE for behind in missing):
-            self._holds = 0
+            self._holds[subtopology] = 0
             return False
-        self._holds += 1
-        return self._holds <= _HOLDS
+        self._holds[subtopology] += 1
+        return self._holds[subtopology] <= _HOLDS
 
     def job_done(self, statistics: EpochStatistics) -> None:
         """The epoch's job is done, and its rows can be sent."""

@@ -40,6 +40,20 @@ class Epoch:
     statistics: EpochStatistics | None = None
     offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
 
+    @property
+    def done_by(self) -> tuple[TaskId, ...]:
+        """The tasks whose records were read, and those that merged some at once."""
+        merged = {} if self.statistics is None else self.statistics.merged_times
+        return (
+            *self.plan.tasks,
+            *(
+                task
+                for number, tasks in self.plan.mergers.items()
+                for task in tasks
+                if task.partition in merged.get(number, {})
+            ),
+        )
+
 
 @dataclass(frozen=True)
 class ForTask:

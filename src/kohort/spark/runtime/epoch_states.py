@@ -1,8 +1,8 @@
-"""The states of a subtopology's epochs, and every move between them: one table.
+"""The states of a chain's epochs, and every move between them: one table.
 
-All tasks of a subtopology that run here go through epochs together: look where the inputs end, run one Spark job over
+All tasks of a chain that run here go through epochs together: look where the inputs end, run one Spark job over
 what is there, send what it made in one transaction with the offsets, commit, write the state to the stores. A round is
-one look, an epoch for each table that has news, and one for the stream.
+one look, an epoch for each table that has news, and one for each stream.
 
 Exactly once follows from three rules. A transaction is sent again only while nothing of it can count. If nobody knows
 whether it counts, or the producer was fenced, the tasks begin from what is committed. Stores are written when the

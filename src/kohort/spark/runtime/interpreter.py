@@ -1,7 +1,7 @@
 """Does what the task manager wants done with tasks, and tells it what came of that; epochs: `epoch_interpreter`.
 
 The only place where the decisions meet the world. At most one thing is under way for a task, and one for a
-subtopology's epochs (`under_way`); what it comes to is an event for the task manager, which gives more effects.
+chain's epochs (`under_way`); what it comes to is an event for the task manager, which gives more effects.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kohort.spark.program.compiled import (
     Aggregate,
     CompiledSubtopology,
@@ -21,11 +23,12 @@ from kohort.spark.runtime.window_closing import Windows
 
 
 def application_plan_of(program: Program) -> ApplicationPlan:
+    mergers = {each.input.topic: each.id for each in program.subtopologies if isinstance(each.input, PartialsInput)}
     return ApplicationPlan(
         application_id=program.application_id,
         topology=program.topology,
         fingerprint=program.fingerprint,
-        subtopologies={each.id: subtopology_plan_of(each, program) for each in program.subtopologies},
+        subtopologies={each.id: subtopology_plan_of(each, mergers) for each in program.subtopologies},
         globals=tuple(
             GlobalTable(table.name, table.source.topic, unreadable_of(table.source)) for table in program.globals
         ),
@@ -39,16 +42,15 @@ def unreadable_of(source: SourceSpec) -> Unreadable:
     return Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
 
 
-def subtopology_plan_of(compiled: CompiledSubtopology, program: Program) -> SubtopologyPlan:
-    """What one of a program's subtopologies reads and writes."""
-    mergers = {each.input.topic: each.id for each in program.subtopologies if isinstance(each.input, PartialsInput)}
+def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str] | None = None) -> SubtopologyPlan:
+    """What a subtopology reads and writes. `mergers`: those that merge partials, by the topics that they read."""
     branches: dict[int, TopicOutput | StoreOutput] = {}
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:
             case ToTopic(topic=topic) | ToRows(topic=topic):
                 branches[index] = TopicOutput(topic)
             case ToPartials(topic=topic):
-                branches[index] = TopicOutput(topic, routed=True, merged_by=mergers.get(topic))
+                branches[index] = TopicOutput(topic, routed=True, merged_by=(mergers or {}).get(topic))
             case Aggregate(spec=spec, outputs=outputs):
                 window = spec.window
                 branches[index] = StoreOutput(

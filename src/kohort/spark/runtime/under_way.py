@@ -1,4 +1,4 @@
-"""What an interpreter has begun: one thing at a time for each task, and for each subtopology's epochs."""
+"""What an interpreter has begun: one thing at a time for each task, and for each chain's epochs."""
 
 from __future__ import annotations
 

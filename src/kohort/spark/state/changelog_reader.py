@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.state.changelog_waits import OnWait, WaitReasons
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
+from kohort.spark.state.restore_buffer import FAR_BEHIND, FULL, RestoreBuffer
 from kohort.spark.state.restore_progress import Restore, RestoreProgress, StoreChangelog, why_rebuild
 from kohort.spark.state.store import Store
 
@@ -46,6 +48,7 @@ _END_OFFSETS_EVERY_S: Final = 1.0
 _PROGRESS_EVERY_S: Final = 0.1
 _RETRY_S: Final = 0.5
 _API_TIMEOUT_MS: Final = 5_000
+_FETCH_BYTES: Final = 4 * 1024 * 1024
 _FETCH_MAX_WAIT_MS: Final = 100
 """A changelog that is added waits up to this long for a fetch of others that have no new records."""
 
@@ -64,7 +67,7 @@ class ChangelogReader(Lifecycle):
             auto_offset_reset="none",
             isolation_level="read_committed",
             fetch_max_wait_ms=_FETCH_MAX_WAIT_MS,
-            max_partition_fetch_bytes=4 * 1024 * 1024,
+            max_partition_fetch_bytes=_FETCH_BYTES,
             allow_auto_create_topics=False,
             default_api_timeout_ms=_API_TIMEOUT_MS,
         )
@@ -74,7 +77,9 @@ class ChangelogReader(Lifecycle):
         self._changed = asyncio.Event()
         self._pending_write: asyncio.Future[None] | None = None
         self._pending_changelog: StoreChangelog | None = None
+        self._pending_position = -1
         self._thread = ThreadPoolExecutor(1, "kohort-changelogs")
+        self._sorting_thread = ThreadPoolExecutor(1, "kohort-changelogs-sorting")
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -111,6 +116,7 @@ class ChangelogReader(Lifecycle):
         self._changelogs.clear()
         await asyncio.gather(self._consumer.close(), self._admin.close(), return_exceptions=True)
         self._thread.shutdown(wait=False)
+        self._sorting_thread.shutdown(wait=False)
 
     def follow(self, store: Store, partition: TopicPartition) -> None:
         """Keeps a store up to date with its changelog from now on: a standby or a warm-up. Returns at once.
@@ -262,7 +268,7 @@ class ChangelogReader(Lifecycle):
                 task.add_done_callback(self._starting.discard)
 
     def _restart(self, changelog: StoreChangelog, *, rebuild: str | None = None, after: float = 0) -> None:
-        changelog.reading = False
+        changelog.reading, changelog.buffer = False, None
         changelog.rebuild = rebuild or changelog.rebuild
         changelog.retry_at = time.monotonic() + after
         self._assign()
@@ -282,6 +288,7 @@ class ChangelogReader(Lifecycle):
                     await self._write_batch(batch)
                 else:
                     await self._finish_write()
+                    await self._write_buffers()
                 if waited_for:
                     self._update_restores()
             except NoOffsetError as error:
@@ -309,23 +316,53 @@ class ChangelogReader(Lifecycle):
         await event_within(self._changed, max(0.0, min(retries) - time.monotonic()) * 1000 if retries else None)
 
     async def _write_batch(self, batch: pa.RecordBatch) -> None:
-        """Starts to write a batch; the next one is fetched meanwhile."""
+        """Starts to write a batch, or gathers it; the next one is fetched meanwhile."""
         at = TopicPartition(batch["topic"][0].as_py(), batch["partition"][0].as_py())
         changelog = self._changelogs.get(at)
         if changelog is None or not changelog.reading:
             return
         position = self._consumer.position(at)
         assert position is not None
-        await self._finish_write()
+        first = batch["offset"][0].as_py()
+        gathers = changelog.buffer is not None or changelog.end - first >= FAR_BEHIND
+        if not gathers or (self._pending_write is not None and self._pending_write.done()):
+            await self._finish_write()
         self._update_positions()
         if self._changelogs.get(at) is not changelog or not changelog.reading:
             return  # it was removed meanwhile
-        changelog.position = min(changelog.position, batch["offset"][0].as_py())
-        self._pending_changelog = changelog
-        self._pending_write = asyncio.get_running_loop().run_in_executor(
-            self._thread, changelog.store.write, batch["key"], batch["value"], position, at.partition
-        )
         self._waits.set(None, None)
+        if changelog.buffer is None:
+            changelog.position = min(changelog.position, first)
+        if not gathers:
+            write = partial(changelog.store.write, batch["key"], batch["value"], position, at.partition)
+            self._start_write(changelog, position, write)
+            return
+        changelog.buffer = changelog.buffer or RestoreBuffer()
+        changelog.buffer.add(batch["key"], batch["value"], position)
+        gathering = [each for each in self._changelogs.values() if each.buffer is not None]
+        if sum(each.buffer.size for each in gathering if each.buffer) >= FULL:
+            await self._write_buffer(max(gathering, key=lambda each: each.buffer.size if each.buffer else 0))
+
+    async def _write_buffers(self) -> None:
+        """Starts to write what was gathered and waits for nothing more."""
+        for at, changelog in list(self._changelogs.items()):
+            if changelog.buffer is not None:
+                position = self._consumer.position(at)
+                if changelog.buffer.idle or (position is not None and position >= changelog.end):
+                    await self._write_buffer(changelog)
+
+    async def _write_buffer(self, changelog: StoreChangelog) -> None:
+        buffer, at = changelog.buffer, changelog.partition
+        assert buffer is not None
+        buffer.sorting = self._sorting_thread.submit(buffer.sort)  # while the one before is written
+        await self._finish_write()
+        if changelog.buffer is buffer and self._changelogs.get(at) is changelog:  # it may have been removed meanwhile
+            changelog.buffer = None
+            self._start_write(changelog, buffer.position, partial(buffer.write, changelog.store, at.partition))
+
+    def _start_write(self, changelog: StoreChangelog, position: int, write: Callable[[], None]) -> None:
+        self._pending_changelog, self._pending_position = changelog, position
+        self._pending_write = asyncio.get_running_loop().run_in_executor(self._thread, write)
 
     async def _finish_write(self) -> None:
         """Waits for the write that goes on, if any, and handles its error."""
@@ -337,6 +374,8 @@ class ChangelogReader(Lifecycle):
             return
         self._pending_write = self._pending_changelog = None
         error = write.exception()
+        if error is None:
+            changelog.position = self._pending_position
         if error is None or self._changelogs.get(changelog.partition) is not changelog:
             return
         if isinstance(error, StoreClosedError):
@@ -367,9 +406,8 @@ class ChangelogReader(Lifecycle):
 
     def _update_positions(self) -> None:
         for at, changelog in self._changelogs.items():
-            if (
-                changelog.reading and changelog is not self._pending_changelog
-            ):  # what is being written doesn't count yet
+            # What is being written, or gathered, doesn't count yet.
+            if changelog.reading and changelog.buffer is None and changelog is not self._pending_changelog:
                 position = self._consumer.position(at)
                 if position is not None:
                     changelog.position = position

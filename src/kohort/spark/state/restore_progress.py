@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kohort.client.types import TopicPartition
+from kohort.spark.state.restore_buffer import RestoreBuffer
 from kohort.spark.state.store import Store
 
 log = logging.getLogger("kohort.spark.state.changelog_reader")
@@ -43,6 +44,7 @@ class StoreChangelog:
         position: offset after what was read; -1 while unknown.
         end: last known high watermark; -1 while unknown.
         restore: the restore that goes on, if any.
+        buffer: what was read after `position` and isn't written yet, while it is far behind.
     """
 
     partition: TopicPartition
@@ -53,6 +55,7 @@ class StoreChangelog:
     position: int = -1
     end: int = -1
     restore: Restore | None = None
+    buffer: RestoreBuffer | None = None
 
     def fail(self, error: Exception) -> None:
         """Ends the restore, if any, with an error."""

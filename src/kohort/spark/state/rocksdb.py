@@ -11,10 +11,18 @@ from rocksdict import (
     Cache,
     DBCompressionType,
     DBRecoveryMode,
+    IngestExternalFileOptions,
     Options,
     Rdict,
+    SstFileWriter,
     WriteBufferManager,
 )
+
+FLUSHED_FILES: Final = 4
+"""Files on level 0 from which on they are compacted: RocksDB's default."""
+
+INGESTED_FILES: Final = 16
+"""The same while files are ingested: else most would be compacted several times. Below 20, where writes slow down."""
 
 _MIB: Final = 1024 * 1024
 
@@ -54,6 +62,39 @@ def open_rocksdb(path: Path, memory: StoreMemory) -> Rdict:
     return Rdict(str(path), _options(memory))
 
 
+def open_sst_file(path: Path, memory: StoreMemory) -> SstFileWriter:
+    """Begins a file of rows in key order, as the database makes its own. It can be ingested once it is finished.
+
+    The path must not be a file: it may be the other name of one that the database has, and would be cut off.
+
+    Raises:
+        Exception: rocksdict's error, if it can't be written.
+    """
+    writer = SstFileWriter(_options(memory))
+    writer.open(str(path))
+    return writer
+
+
+def ingest_sst_file(db: Rdict, path: Path) -> None:
+    """Takes the file's rows into the database, in one step, as newer than all that it has; the file is gone then.
+
+    Raises:
+        Exception: rocksdict's error.
+    """
+    options = IngestExternalFileOptions()
+    options.set_move_files(True)
+    db.ingest_external_file([str(path)], options)
+
+
+def compact_from(db: Rdict, files: int) -> None:
+    """Has a database compact once there are so many files on level 0.
+
+    Raises:
+        Exception: rocksdict's error.
+    """
+    db.set_options({"level0_file_num_compaction_trigger": str(files)})
+
+
 def _options(memory: StoreMemory) -> Options:
     tables = BlockBasedOptions()
     tables.set_block_cache(memory.cache)
@@ -68,6 +109,7 @@ def _options(memory: StoreMemory) -> Options:
     options.set_write_buffer_manager(memory.write_buffers)
     options.set_write_buffer_size(16 * _MIB)
     options.set_arena_block_size(64 * 1024)  # the memory of an empty store
+    options.set_level_zero_file_num_compaction_trigger(FLUSHED_FILES)
     options.set_max_open_files(256)
     options.set_max_background_jobs(2)
     # After a crash of the machine the store has all writes up to some point, and none after it.

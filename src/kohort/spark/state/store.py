@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -24,13 +23,24 @@ from rocksdict import Rdict, WriteBatch
 from kohort.spark.state.checkpoint import EMPTY, Checkpoint
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
 from kohort.spark.state.readers_writer_lock import ReadersWriterLock
-from kohort.spark.state.rocksdb import StoreMemory, default_memory, open_rocksdb
+from kohort.spark.state.rocksdb import (
+    FLUSHED_FILES,
+    INGESTED_FILES,
+    StoreMemory,
+    compact_from,
+    default_memory,
+    ingest_sst_file,
+    open_rocksdb,
+    open_sst_file,
+)
 from kohort.spark.state.rocksdb_errors import state_error
 from kohort.spark.state.rocksdb_rows import (
     ROW_SCHEMA,
+    SortedRows,
     as_binary,
     check_iteration_ended,
     iterate,
+    put_rows,
     rows_to_batch,
     sorted_by_key,
 )
@@ -39,7 +49,10 @@ log = logging.getLogger(__name__)
 
 _CHECKPOINT_KEY: Final = b"\xff\xffkohort"  # no text in UTF-8 begins like this
 _CORRUPT: Final = "CORRUPT"
+_INGESTED: Final = "ingested.sst"
 _BATCH: Final = 10_000
+_PIECE: Final = 2_000
+"""Rows that are put into a file while no other thread of Python runs: a millisecond or two."""
 
 
 class Store:
@@ -155,20 +168,42 @@ class Store:
             StateError: the disk is full, or the like.
             ValueError: neither the call nor the store has a partition.
         """
+        checkpoint = self._checkpoint_after(position, partition)
+        batch = WriteBatch(raw_mode=True)
+        put_rows(batch, sorted_by_key(as_binary(keys), as_binary(values)))
+        self._write(batch, checkpoint)
+
+    def ingest(self, rows: SortedRows, position: int, partition: int | None = None) -> None:
+        """The same as `write` for very many records, in half the processor time: they go into a file of their own.
+
+        The file has the checkpoint, too, and is taken in as a whole or not at all. Other threads of Python aren't held
+        up by it. Raises as `write`; `StoreClosedError` also if it is closed meanwhile.
+        """
+        checkpoint = self._checkpoint_after(position, partition)
+        before, after = rows.split(_CHECKPOINT_KEY)
+        own = SortedRows(pa.array([_CHECKPOINT_KEY]), pa.array([checkpoint.encode()]))
+        path = self.path / _INGESTED
+        with self._reading_or_writing() as db:
+            try:
+                self._compact_from(db, INGESTED_FILES)
+                path.unlink(missing_ok=True)
+                file = open_sst_file(path, self._memory)
+                for part in (before, own, after):
+                    for start in range(0, len(part.keys), _PIECE):
+                        self._lock.check_open()  # `close` waits for this
+                        put_rows(file, part.slice(start, min(start + _PIECE, len(part.keys))))
+                file.finish()
+                ingest_sst_file(db, path)
+                self._checkpoint = checkpoint
+            finally:
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+    def _checkpoint_after(self, position: int, partition: int | None) -> Checkpoint:
         of = self.partition if partition is None else partition
         if of is None:
             raise ValueError(f"store {self.name} is a copy of several partitions: say which one this is of")
-        batch = WriteBatch(raw_mode=True)
-        sorted_keys, sorted_values, deletes = sorted_by_key(as_binary(keys), as_binary(values))
-        if deletes:
-            for key, value in zip(sorted_keys, sorted_values, strict=True):
-                if value is None:
-                    batch.delete(key)
-                else:
-                    batch.put(key, value)
-        else:
-            deque(map(batch.put, sorted_keys, sorted_values), maxlen=0)
-        self._write(batch, self._checkpoint.at(of, position))
+        return self._checkpoint.at(of, position)
 
     def clear(self, topic_id: str | None = None) -> None:
         """Deletes everything, and sets the topic's id if given. Raises as `write`."""
@@ -193,8 +228,15 @@ class Store:
     def _write(self, batch: WriteBatch, checkpoint: Checkpoint) -> None:
         batch.put(_CHECKPOINT_KEY, checkpoint.encode())  # last, so that no record replaces it
         with self._reading_or_writing() as db:
+            self._compact_from(db, FLUSHED_FILES)
             db.write(batch)
             self._checkpoint = checkpoint
+
+    def _compact_from(self, db: Rdict, files: int) -> None:
+        """Has RocksDB compact once there are so many files on level 0."""
+        if files != self._compacted_from:
+            compact_from(db, files)
+            self._compacted_from = files
 
     # Files and their errors.
 
@@ -233,7 +275,9 @@ class Store:
 
     def _open_once(self) -> Rdict:
         self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / _INGESTED).unlink(missing_ok=True)  # of a process that has died
         db = open_rocksdb(self.path, self._memory)
+        self._compacted_from = FLUSHED_FILES
         try:
             self._checkpoint = self._read_checkpoint(db)
         except BaseException:

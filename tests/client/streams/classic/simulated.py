@@ -16,6 +16,7 @@ from kohort.client.streams.classic.membership import ClassicMembership
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State
+from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.leave_group import LeaveGroupRequest
 from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.streams.tasks import Role
@@ -40,7 +41,11 @@ class Topics:
 
 
 class Application(SimulatedTasks):
-    """A member, and an application that takes its time. `has` is what it really does."""
+    """A member, and an application that takes its time. `has` is what it really does.
+
+    Attributes:
+        garbled: what it writes has an end that nobody can read.
+    """
 
     def __init__(
         self, world: SimulatedGroup, name: str, process: str, instance_id: str | None, settings: ClassicSettings
@@ -65,6 +70,7 @@ class Application(SimulatedTasks):
         self.missed_at: int | None = None
         self.places_at: int | None = None
         self.memory = LeaderMemory()
+        self.garbled = False
         self.member.begin(world.now)
 
     def step(self) -> None:
@@ -83,6 +89,9 @@ class Application(SimulatedTasks):
         now, fate = self.world.now, self.world.random.random()
         call = self.member.call(now)
         self.request, self.inbox = self.member.request(now, call.request.__message__.versions[-1]), []
+        if self.garbled and isinstance(self.request, JoinGroupRequest):
+            (protocol,) = self.request.protocols
+            protocol.metadata = protocol.metadata[:-1]
         self.world.counts[call.request.__name__] += 1
         self.missed_at = None
         if fate < self.world.losses:
@@ -115,9 +124,9 @@ class Application(SimulatedTasks):
         members = [
             JoinedMember(name, member.instances.get(name), data) for name, data in (member.subscriptions or {}).items()
         ]
-        memory = self.memory.recalled(member.told)
-        answer = lead(members, member.member_id, TOPOLOGY, Topics(), self.settings, memory)
-        self.memory.keep(member.epoch, answer.memory)
+        static = self.memory.recalled(member.epoch)
+        answer = lead(members, member.member_id, TOPOLOGY, Topics(), self.settings, static)
+        self.memory.keep(member.epoch, answer.static)
         member.placed(answer.assignments, now)
 
     def die(self) -> None:

@@ -58,7 +58,7 @@ def led(world: Driver, apps: list[App]) -> Mapping[str, Mapping[TaskId, Role]]:
         rack_aware_assignment_tags=world.settings.rack_aware_assignment_tags,
     )
     members = read_members(map(joined, apps), settings.latest)
-    topology = choose_topology(members.read, topology_of(apps[0].topology)).topology
+    topology = choose_topology(members, topology_of(apps[0].topology)).topology
     configured = configure(topology, world.cluster.partitions, world.cluster.matching)
     return place_tasks(members, members.read, configured, settings, {}).tasks
 

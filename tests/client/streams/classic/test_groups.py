@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kohort.client.streams.transitions import State
 from kohort.streams.tasks import Role
 from tests.client.streams.classic.simulated import SimulatedGroup
+from tests.client.streams.simulated_tasks import ALL
 
 REBALANCES = {"Assigned", "Revoked", "Lost", "RolesChanged"}
 
@@ -106,15 +107,49 @@ def test_static_members_go_back_to_an_older_release_one_by_one(seed: int, latest
 
 
 @pytest.mark.parametrize("latest", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_who_cant_be_read_any_more_closes_its_tasks_and_others_run_them_after_that(seed: int, latest: int) -> None:
+    world = SimulatedGroup(seed, max_warmup_replicas=0)
+    world.in_a_process = 1
+    for _ in range(3):
+        world.start(latest=latest)
+    world.comes_to_rest()
+    world.losses, world.close_ms = 0.3, 4_000
+    odd, generation = world.applications[seed], world.applications[0].member.epoch
+    odd.garbled = True
+    odd.member.rebalance("the test wants it")
+    world.run(20_000)
+    world.losses = 0.0
+    world.run(60_000)
+    running = [task for one in world.applications for task, role in one.has.items() if role is Role.ACTIVE]
+    assert (sorted(running), odd.has) == (sorted(ALL), {})
+    assert world.applications[0].member.epoch < generation + 12, "the group is at rest"
+    odd.garbled = False
+    odd.member.rebalance("the test wants it")
+    world.comes_to_rest()
+    assert odd.has
+
+
+@pytest.mark.parametrize("latest", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_all_stop_if_a_member_asks_for_it_and_leaves(seed: int, latest: int) -> None:
+@pytest.mark.parametrize("quits", [False, True])
+def test_all_stop_if_a_member_asks_for_it_and_leaves(seed: int, latest: int, quits: bool) -> None:
     world = SimulatedGroup(seed, max_warmup_replicas=0)
     for _ in range(4):
         world.start(latest=latest)
     world.comes_to_rest()
     asking = world.applications[seed]
     asking.member.shut_application_down()
-    asking.member.stop(world.now)
+    if quits:
+        asking.has.clear()
+        asking.closing.clear()
+        asking.member.quit(world.now)
+    else:
+        asking.member.stop(world.now)
+    by = asking.member.leave_by
+    while not asking.member.ended:
+        world.run(1_000)
+    assert world.now <= by
     world.run(30_000)
     assert not world.applications
     assert world.counts["ShutdownRequested"] == 3, "each of the others"

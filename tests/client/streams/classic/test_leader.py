@@ -11,7 +11,7 @@ import pytest
 from kohort.client.streams.classic import leader
 from kohort.client.streams.classic.assignment import Assignment, decode_assignment
 from kohort.client.streams.classic.leader import lead, topics_seen
-from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, LeaderSettings, Memory
+from kohort.client.streams.classic.led_group import GroupAssignment, JoinedMember, LeaderSettings
 from kohort.client.streams.classic.subscription import Subscription, TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode
 from kohort.client.streams.events import EndpointPartitions
@@ -61,20 +61,28 @@ class World:
         version: int = 3,
         latest: int = 3,
         instance_id: str | None = None,
+        leader_version: int = 0,
         **said: Any,
     ) -> World:
-        if version == 3:
-            said = {"topology": self.topology, "process_id": f"process of {name}"} | said
-        data = encode_subscription(Subscription(tasks=has or {}, **said), version, latest)
+        said = {"topology": self.topology, "process_id": f"process of {name}"} | said
+        data = encode_subscription(
+            Subscription(tasks=has or {}, **said), version, latest, leader_version=leader_version
+        )
         self.members[name] = JoinedMember(name, instance_id, data)
         return self
 
-    def lead(self, memory: Memory | None = None) -> GroupAssignment:
-        first = min(self.members)
-        return lead(list(self.members.values()), first, self.topology, self.topics, self.settings, memory)
+    def damage(self, name: str) -> World:
+        """Makes what a member wrote unreadable, but for its prefix."""
+        member = self.members[name]
+        self.members[name] = member._replace(subscription=member.subscription[:-1])
+        return self
 
-    def answers(self, memory: Memory | None = None) -> dict[str, Assignment]:
-        return read(self.lead(memory))
+    def lead(self, static: Mapping[str, frozenset[TaskId]] | None = None) -> GroupAssignment:
+        first = min(self.members)
+        return lead(list(self.members.values()), first, self.topology, self.topics, self.settings, static)
+
+    def answers(self, static: Mapping[str, frozenset[TaskId]] | None = None) -> dict[str, Assignment]:
+        return read(self.lead(static))
 
 
 def read(result: GroupAssignment) -> dict[str, Assignment]:
@@ -243,21 +251,50 @@ def test_all_write_the_lowest_version_and_hear_which_one_all_know() -> None:
     assert {(each.version, each.common, each.supported) for each in world.answers().values()} == {(1, 2, 3)}
 
 
-def test_one_that_cant_be_read_stops_nobody() -> None:
-    """Nobody knows what it runs: tasks that no other has are given in the next rebalance, which comes at once."""
-    world = World(FILTER).member("a", tasks(ACTIVE, 0))
-    world.members["b"] = JoinedMember("b", None, b"\x00\x03nonsense")
-    result = world.lead()
-    answers = read(result)
-    assert owned(answers) == {"a": {0}, "b": set()}
-    assert (answers["a"].error, answers["b"].error) == (ErrorCode.NONE, ErrorCode.SUBSCRIPTION_UNREADABLE)
-    assert answers["a"].join_again
-    [message] = result.messages
-    assert message.startswith("member b can't be read: ")
+def test_one_that_cant_be_read_keeps_its_tasks_until_it_says_that_it_has_none() -> None:
+    """Nobody knows what it runs, and whether it has heard that it is to close it, nobody but itself does."""
+    world = World(FILTER).member("a", tasks(ACTIVE, 0)).member("b", tasks(ACTIVE, 1)).damage("b")
+    for _ in range(2):
+        result = world.lead()
+        answers = read(result)
+        assert owned(answers) == {"a": {0}, "b": set()}
+        assert (answers["a"].error, answers["b"].error) == (ErrorCode.NONE, ErrorCode.SUBSCRIPTION_UNREADABLE)
+        assert (answers["a"].join_again, answers["b"].join_again) == (False, True)
+        [message] = result.messages
+        assert message.startswith("member b can't be read: ")
 
-    answers = world.answers(result.memory)
+    answers = world.member("b").damage("b").answers()
     assert owned(answers) == {"a": {0, 1, 2, 3}, "b": set()}
-    assert not answers["a"].join_again
+    assert not any(answer.join_again for answer in answers.values())
+
+
+def test_one_that_cant_be_read_may_have_copies_on_any_disk() -> None:
+    world = World(num_standby_replicas=1, max_warmup_replicas=0).member("a", tasks(ACTIVE, 0, 1, 2, 3))
+    world.member("b").member("c", tasks(STANDBY, 0)).damage("c")
+    answers = world.answers()
+    assert not answers["b"].tasks
+    assert answers["c"].join_again
+    assert read(world.member("c").damage("c").lead())["b"].tasks
+
+
+def test_whoever_writes_in_no_version_holds_nobody_up() -> None:
+    world = World(FILTER).member("a")
+    world.members["b"] = JoinedMember("b", None, b"nonsense"[:3])
+    answers = world.answers()
+    assert owned(answers) == {"a": {0, 1, 2, 3}, "b": set()}
+    assert answers["b"].error is ErrorCode.SUBSCRIPTION_UNREADABLE
+
+
+def test_who_stays_too_new_though_it_has_heard_of_it_loses_its_tasks() -> None:
+    world = World(FILTER, latest=2).member("a", tasks(ACTIVE, 0), version=2, latest=2)
+    for leader_version in (0, 3):
+        answers = world.member("b", tasks(ACTIVE, 1), leader_version=leader_version).answers()
+        assert answers["b"].error is ErrorCode.SUBSCRIPTION_TOO_NEW
+        assert owned(answers)["a"] == {0}
+    answers = world.member("b", tasks(ACTIVE, 1), leader_version=2).answers()
+    assert (answers["b"].error, answers["b"].join_again) == (ErrorCode.SUBSCRIPTION_UNREADABLE, True)
+    assert owned(answers)["a"] == {0}
+    assert owned(world.member("b", leader_version=2).answers())["a"] == {0, 1, 2, 3}
 
 
 def test_the_greatest_topology_epoch_wins() -> None:
@@ -276,15 +313,40 @@ def test_the_greatest_topology_epoch_wins() -> None:
     assert owned(world.member("a").answers()) == {"a": set(), "b": {0, 1, 2, 3}}
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_tasks_of_another_name_wait_for_the_input_that_an_older_topology_reads(version: int) -> None:
-    """A member that can't say which topology it runs is taken to run the leader's."""
     newer = Topology({"renamed": Subtopology(source_topics=["words"])}, epoch=1)
     world = World(FILTER).member("a", tasks(ACTIVE, 0, 1), version=version).member("b", topology=newer)
     answers = world.answers()
     assert owned(answers) == {"a": set(), "b": {2, 3}}
     assert answers["a"].join_again
     assert owned(world.member("a").answers()) == {"a": set(), "b": {0, 1, 2, 3}}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_members_of_older_versions_run_the_topology_whose_id_they_say(version: int) -> None:
+    """It is known from a member of version 3, or it is the leader's own."""
+    newer = Topology({"renamed": Subtopology(source_topics=["words"])}, epoch=1)
+    world = World(FILTER).member("a").member("b", topology=newer).member("c", version=version, topology=newer)
+    result = world.lead()
+    answers = read(result)
+    assert result.topology == newer
+    assert sorted(map(len, owned(answers).values())) == [0, 2, 2]
+    assert answers["c"].topology == TopologyId.of(newer)
+    assert codes(answers["a"]) == [StatusCode.STALE_TOPOLOGY]
+
+
+def test_an_unknown_topology_gets_no_tasks_and_others_wait_until_what_it_has_is_closed() -> None:
+    newer = Topology({"renamed": Subtopology(source_topics=["words"])}, epoch=1)
+    world = World(FILTER).member("a", tasks(ACTIVE, 0), version=2)
+    world.member("b", {TaskId("renamed", 1): ACTIVE}, version=2, topology=newer)
+    answers = world.answers()
+    assert owned(answers) == {"a": {0}, "b": set()}
+    assert answers["b"].join_again
+    assert codes(answers["b"]) == [StatusCode.STALE_TOPOLOGY]
+    assert "doesn't know" in answers["b"].statuses[0].detail
+    assert answers["b"].topology == TopologyId.of(newer)
+    assert owned(world.member("b", version=2, topology=newer).answers()) == {"a": {0, 1, 2, 3}, "b": set()}
 
 
 def test_a_changed_program_without_a_new_epoch_doesnt_take_over() -> None:
@@ -367,7 +429,7 @@ def test_a_static_member_that_is_back_gets_its_tasks() -> None:
     before = owned(read(result))
     del world.members["b-1"]
     world.member("a-1", tasks(ACTIVE, *before["a-1"]), instance_id="a").member("0-b", instance_id="b")
-    assert owned(world.answers(result.memory)) == {"a-1": before["a-1"], "0-b": before["b-1"]}
+    assert owned(world.answers(result.static)) == {"a-1": before["a-1"], "0-b": before["b-1"]}
 
 
 def test_a_rebalance_that_places_nothing_forgets_no_static_member() -> None:
@@ -375,10 +437,10 @@ def test_a_rebalance_that_places_nothing_forgets_no_static_member() -> None:
     result = world.lead()
     before = owned(read(result))
     del world.members["b"], world.topics.counts["words"]
-    memory = world.member("a", instance_id="a").lead(result.memory).memory
-    assert memory.static == result.memory.static
+    static = world.member("a", instance_id="a").lead(result.static).static
+    assert static == result.static
     world.topics.counts["words"] = 4
-    assert owned(world.member("b", instance_id="b").answers(memory)) == before
+    assert owned(world.member("b", instance_id="b").answers(static)) == before
 
 
 def test_static_members_are_forgotten_when_others_have_their_tasks() -> None:
@@ -386,7 +448,7 @@ def test_static_members_are_forgotten_when_others_have_their_tasks() -> None:
     result = world.lead()
     del world.members["b"]
     world.member("a", read(result)["a"].tasks, instance_id="a")
-    assert world.lead(result.memory).memory.static == {"a": {task(0), task(1)}}
+    assert world.lead(result.static).static == {"a": {task(0), task(1)}}
 
 
 def test_standbys_are_in_other_racks() -> None:

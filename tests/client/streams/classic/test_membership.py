@@ -20,6 +20,7 @@ from kohort.client.streams.classic.subscription import (
     TopologyId,
     decode_subscription,
 )
+from kohort.client.streams.classic.subscription_prefix import SubscriptionPrefix, read_prefix
 from kohort.client.streams.classic.versions import ErrorCode as LeaderError
 from kohort.client.streams.events import Assigned, Event, Lost, Revoked, ShutdownRequested, StatusesChanged
 from kohort.client.streams.settings import MemberSettings
@@ -107,6 +108,17 @@ def subscription(request: JoinGroupRequest) -> Subscription:
     return decode_subscription(request.protocols[0].metadata).subscription
 
 
+def prefix(scripted: Scripted, generation: int) -> SubscriptionPrefix:
+    """What any leader reads when the member joins."""
+    request = scripted.sent(JoinGroupRequest)
+    scripted.answer(
+        JoinGroupResponse(
+            generation_id=generation, protocol_type="stream", leader="other", member_id="m", skip_assignment=False
+        )
+    )
+    return read_prefix(request.protocols[0].metadata)
+
+
 def join_number(request: JoinGroupRequest) -> int:
     return StreamsSubscription.decode(request.protocols[0].metadata[2:], 3).join_number
 
@@ -162,39 +174,6 @@ def test_the_leader_gets_all_subscriptions_and_sends_what_was_placed() -> None:
     request = scripted.sync()
     assert {each.member_id: each.assignment for each in request.assignments} == {"m": b"3", "n": b"4"}
     assert scripted.member.subscriptions is None
-
-
-def test_a_leader_knows_which_generation_its_group_took() -> None:
-    scripted = Scripted()
-    told = []
-
-    def led(generation: int, error: ErrorCode = ErrorCode.NONE) -> None:
-        scripted.join(generation, leader="m", members=[])
-        scripted.member.placed({"m": b"1"}, scripted.now)
-        if error is ErrorCode.NONE:
-            scripted.sync()
-            scripted.member.rebalance("again")
-        else:
-            scripted.sent(SyncGroupRequest)
-            scripted.answer(SyncGroupResponse(error_code=error))
-        told.append(scripted.member.told)
-
-    scripted.member.begin(scripted.now)
-    led(1, ErrorCode.REBALANCE_IN_PROGRESS)
-    led(2)
-    led(3, ErrorCode.REBALANCE_IN_PROGRESS)
-    led(4)
-    scripted.join(5, leader="other")
-    assert scripted.member.told is None
-    scripted.sync()
-    scripted.member.rebalance("again")
-    led(6)
-    scripted.join(7, leader="m", members=[])
-    scripted.member.placed({"m": b"1"}, scripted.now)
-    scripted.sent(SyncGroupRequest)
-    scripted.answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-    assert told == [None, 2, 2, 4, 6]
-    assert scripted.member.told is None
 
 
 def test_a_static_leader_that_comes_back_places_nothing() -> None:
@@ -469,6 +448,42 @@ def test_a_member_asks_that_all_stop_before_it_leaves() -> None:
     scripted.sent(LeaveGroupRequest)
 
 
+def test_a_member_that_is_closed_asks_first_that_all_stop() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.quit(scripted.now)
+    by = scripted.member.leave_by
+    assert by >= scripted.now + 2 * INTERVAL
+    told = scripted.join(generation=2).subscription
+    assert (told.shutdown, told.tasks) == (True, {})
+    scripted.sync({A: ACTIVE}, statuses=SHUTDOWN)
+    assert Assigned not in map(type, scripted.events())
+    scripted.sent(LeaveGroupRequest)
+    scripted.answer(LeaveGroupResponse())
+    assert scripted.member.state is State.LEFT
+    assert scripted.now <= by
+
+
+def test_a_fenced_member_that_is_closed_joins_again_to_ask_that_all_stop() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.join(generation=2)
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.ILLEGAL_GENERATION))
+    scripted.member.quit(scripted.now)
+    assert scripted.join(generation=3).subscription.shutdown
+    scripted.sync(statuses=SHUTDOWN)
+    scripted.sent(LeaveGroupRequest)
+
+
+def test_a_member_that_is_abandoned_asks_for_nothing() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.shut_application_down()
+    scripted.member.quit(scripted.now)
+    scripted.member.abandon(scripted.now)
+    assert scripted.member.state is State.LEFT
+
+
 @pytest.mark.parametrize("asks_late", [False, True])
 def test_a_member_that_stops_while_it_joins_asks_first_that_all_stop(asks_late: bool) -> None:
     scripted = Scripted()
@@ -572,34 +587,50 @@ def test_a_static_member_that_is_back_joins_again_once_if_its_former_self_couldn
     scripted.heartbeat()
 
 
-def test_a_static_member_that_is_back_takes_no_tasks_of_another_topology() -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_static_member_that_is_back_takes_no_tasks_of_another_topology(version: int) -> None:
     epoch, fingerprint = mine = TopologyId.of(TOPOLOGY)
     for other in (TopologyId(epoch + 1, fingerprint), TopologyId(epoch, fingerprint + 1)):
-        scripted = Scripted(instance_id="i")
+        scripted = Scripted(latest=version, instance_id="i")
+        versions = {"version": version, "supported": version, "common": version}
         scripted.member.begin(scripted.now)
         scripted.join()
-        scripted.sync({TaskId("gone", 1): ACTIVE}, topology=other)
+        scripted.sync({TaskId("gone", 1): ACTIVE}, topology=other, **versions)
         assert scripted.member.state is State.JOINING
         scripted.join(generation=2)
-        scripted.sync({A: ACTIVE}, topology=mine)
+        scripted.sync({A: ACTIVE}, topology=mine, **versions)
         assert scripted.events() == [Assigned({A: ACTIVE})]
         scripted.heartbeat()
 
 
-def test_a_member_whose_tasks_are_unknown_closes_them_before_it_joins_again() -> None:
-    """Others get them in the next generation, and nothing would fence it there."""
+def test_a_member_whose_tasks_are_unknown_says_that_it_has_some_until_it_has_closed_them() -> None:
+    """Others get them in the generation after that, and nothing would fence it there."""
     scripted = Scripted().joined({A: ACTIVE})
     scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     scripted.join(generation=2)
-    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE, join_again=True)
     scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    assert prefix(scripted, generation=3).has_tasks
     assert scripted.events() == [Revoked({A: ACTIVE})]
-    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE, join_again=True)
+    scripted.heartbeat()
     scripted.member.closed([A], scripted.now)
-    assert scripted.join(generation=3).subscription.tasks == {}
-    scripted.sync({A: ACTIVE})
-    scripted.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
-    assert scripted.join(generation=4).subscription.tasks == {A: ACTIVE}
+    assert not prefix(scripted, generation=4).has_tasks
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    scripted.heartbeat()
+
+
+def test_a_member_says_which_version_the_leader_knew_that_it_heard_last() -> None:
+    scripted = Scripted()
+    scripted.member.begin(scripted.now)
+    assert prefix(scripted, generation=1) == (3, 3, 0, False)
+    scripted.sent(SyncGroupRequest)
+    scripted.answer(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    assert prefix(scripted, generation=2) == (3, 3, 0, False)
+    scripted.sync(version=2, supported=2, common=2, error=LeaderError.SUBSCRIPTION_TOO_NEW)
+    assert prefix(scripted, generation=3) == (2, 3, 2, False)
+    scripted.sync({A: STANDBY}, version=2, supported=3, common=3)
+    assert prefix(scripted, generation=4) == (3, 3, 3, True)
 
 
 def test_the_table_of_phases_leads_from_each_to_each() -> None:

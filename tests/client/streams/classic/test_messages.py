@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from kohort.client.streams.classic.subscription import (
     encode_subscription,
     fingerprint,
 )
+from kohort.client.streams.classic.subscription_prefix import SubscriptionPrefix, read_prefix
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
 from kohort.protocol.messages.streams_group_heartbeat import TaskOffset
 from kohort.protocol.messages.streams_subscription import StreamsSubscription
@@ -68,7 +70,8 @@ ASSIGNMENTS = st.builds(
 @given(SUBSCRIPTIONS)
 def test_version_3_carries_all(subscription: Subscription) -> None:
     read = decode_subscription(encode_subscription(subscription))
-    assert (read.version, read.latest_supported) == (3, 3)
+    topology_id = TopologyId(-1, 0) if subscription.topology is None else TopologyId.of(subscription.topology)
+    assert (read.version, read.latest_supported, read.topology_id) == (3, 3, topology_id)
     assert read.subscription == subscription.__class__(
         **{name: getattr(subscription, name) for name in Subscription.__slots__ if name != "state_stores"},
         state_stores={task: 0 for task, role in subscription.tasks.items() if role is not Role.WARMUP},
@@ -79,11 +82,15 @@ def test_version_3_carries_all(subscription: Subscription) -> None:
 def test_older_versions_carry_tasks(subscription: Subscription, stores: dict[TaskId, int], version: int) -> None:
     """With the number of stores of each since version 2; whatever the member has on disk looks like a standby."""
     given = Subscription(
-        tasks=subscription.tasks, offsets=subscription.offsets, state_stores=stores, shutdown=subscription.shutdown
+        tasks=subscription.tasks,
+        offsets=subscription.offsets,
+        state_stores=stores,
+        topology=TOPOLOGY,
+        shutdown=subscription.shutdown,
     )
     read = decode_subscription(encode_subscription(given, version, latest=3))
     has = {*subscription.tasks, *subscription.offsets}
-    assert (read.version, read.latest_supported) == (version, 3)
+    assert (read.version, read.latest_supported, read.topology_id) == (version, 3, TopologyId.of(TOPOLOGY))
     assert read.subscription == Subscription(
         tasks={
             task: Role.ACTIVE if subscription.tasks.get(task) is Role.ACTIVE else Role.STANDBY for task in sorted(has)
@@ -98,12 +105,19 @@ def test_assignments_are_read_as_they_were_written(assignment: Assignment) -> No
     assert decode_assignment(encode_assignment(assignment)) == assignment
 
 
+@given(ASSIGNMENTS, st.sampled_from([1, 2]))
+def test_older_assignments_lack_what_goes_with_warm_ups_alone(assignment: Assignment, version: int) -> None:
+    cold = {task: Role.STANDBY if role is Role.WARMUP else role for task, role in assignment.tasks.items()}
+    written = replace(assignment, version=version, tasks=cold)
+    assert decode_assignment(encode_assignment(written)) == replace(written, acceptable_lag=None, probing_ms=None)
+
+
 @given(st.binary() | st.binary().map(lambda data: b"\x00\x03" + data), st.integers(1, 3))
 def test_any_bytes_are_read_or_refused(data: bytes, latest: int) -> None:
     try:
         decode_subscription(data, latest)
-    except TooNewError as error:
-        assert error.latest_supported > latest
+    except TooNewError:
+        assert read_prefix(data).version > latest
     except ValueError as error:
         assert str(error)
     try:
@@ -120,10 +134,33 @@ def test_damaged_subscriptions_are_read_or_refused(subscription: Subscription, d
         decode_subscription(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
 
 
-def test_an_older_reader_learns_the_newest_version_of_the_writer() -> None:
-    with pytest.raises(TooNewError) as error:
-        decode_subscription(encode_subscription(Subscription(), 2, latest=3), latest=1)
-    assert error.value.latest_supported == 3
+@given(SUBSCRIPTIONS, st.integers(1, 3), st.integers(0, 3), st.integers(0, 9))
+def test_a_reader_of_any_version_reads_the_prefix(
+    subscription: Subscription, version: int, leader_version: int, join_number: int
+) -> None:
+    data = encode_subscription(subscription, version, 4, join_number, leader_version)
+    assert read_prefix(data) == (version, 4, leader_version, bool(subscription.tasks))
+
+
+@pytest.mark.parametrize(
+    ("version", "leader_version", "latest", "defies"),
+    [
+        (3, 0, 2, False),  # it has heard no leader yet
+        (3, 3, 2, False),  # the leader before knew more
+        (3, 2, 2, True),
+        (3, 1, 2, True),
+        (2, 2, 2, False),
+        (3, -1, 2, False),
+    ],
+)
+def test_whether_a_writer_stays_too_new(version: int, leader_version: int, latest: int, defies: bool) -> None:
+    assert SubscriptionPrefix(version, 3, leader_version, has_tasks=True).defies(latest) == defies
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\3\0\3\0\0", b"\0\0\0\3\0\0\1", b"\xff\xff\0\3\0\0\1more"])
+def test_what_no_version_begins_with_is_no_subscription(data: bytes) -> None:
+    with pytest.raises(ValueError, match="no subscription"):
+        read_prefix(data)
 
 
 def test_a_member_that_joins_again_sends_something_else_though_it_has_the_same() -> None:
@@ -149,7 +186,13 @@ def some(*partitions: int, stores: tuple[int, ...] = ()) -> StreamsSubscription.
         (StreamsSubscription(active_tasks=[some(1), some(1)]), "task is listed twice"),
         (StreamsSubscription(active_tasks=[some(1)], standby_tasks=[some(1)]), "task is listed twice"),
         (StreamsSubscription(standby_tasks=[some(-1)]), "task is negative"),
-        (StreamsSubscription(topology=topology_request(TOPOLOGY)), "fingerprint"),
+        (StreamsSubscription(topology=topology_request(TOPOLOGY), topology_epoch=TOPOLOGY.epoch), "fingerprint"),
+        (
+            StreamsSubscription(
+                topology=topology_request(TOPOLOGY), topology_epoch=2, topology_fingerprint=fingerprint(TOPOLOGY)
+            ),
+            "epoch",
+        ),
         (StreamsSubscription(topology=topology_request(Topology({}))), "topology can't be"),
         (
             StreamsSubscription(task_offsets=[TaskOffset(subtopology_id="0", partition=1)] * 2),

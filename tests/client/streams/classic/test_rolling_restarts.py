@@ -59,6 +59,40 @@ def rolling_restarts(
         settled(world)
 
 
+def restarts_with_odd_members(seed: int, before: int, after: int, *, static: bool) -> None:
+    """Members that run tasks write what their leader can't read, or stay too new for it, and are mended in the end."""
+    world = World(f"odd {seed} {before} {after} {static}", LeaderSettings(acceptable_recovery_lag=10))
+    processes = [world.start(before, Disk(), f"static-{i}" if static else None) for i in range(4)]
+    settled(world)
+    for latest in (after, before):
+        for position in world.random.sample(range(len(processes)), len(processes)):
+            processes[position] = restart(world, processes[position], latest)
+            odd = world.random.choice(processes)
+            odd.garbled = not (stubborn := world.random.random() < 0.5)
+            odd.stubborn = stubborn
+            odd.rebalance()
+            world.rebalances = 0
+            world.run(until=world.now + world.random.uniform(0, 30))
+        world.rebalances = 0
+        world.run()
+        others = [process for process in processes if not (process.garbled or process.stubborn)]
+        owned = set().union(*(process.owned() for process in world.members.values()))
+        assert owned == (TASKS if others else owned), "odd members hold nobody up"
+        for process in processes:
+            process.garbled = process.stubborn = False
+            process.rebalance()
+        settled(world)
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+@pytest.mark.parametrize("static", [False, True])
+def test_members_that_cant_be_read_or_stay_too_new_keep_their_tasks_until_they_have_closed_them(
+    before: int, after: int, static: bool
+) -> None:
+    for seed in range(3):
+        restarts_with_odd_members(seed, before, after, static=static)
+
+
 @pytest.mark.parametrize(("before", "after"), PAIRS)
 @pytest.mark.parametrize("at_rest", [True, False])
 def test_restarts_over_versions(before: int, after: int, at_rest: bool) -> None:

@@ -218,6 +218,25 @@ def test_a_shutdown_ends_all() -> None:
     run(test())
 
 
+def test_a_shutdown_ends_all_though_who_asks_for_it_is_closed() -> None:
+    async def test() -> None:
+        slow = classic(heartbeat_interval_ms=300)
+        async with (
+            broker(**QUICK) as server,
+            joined(server.bootstrap_servers, **slow) as a,
+            joined(server.bootstrap_servers, **slow) as b,
+            Admin(server.bootstrap_servers) as admin,
+        ):
+            await until(lambda: a.member.state is b.member.state is State.STABLE and bool(a.has(Role.ACTIVE)))
+            b.member.shutdown_application()
+            await b.member.close()
+            await a.task
+            assert len(a.seen(ShutdownRequested)) == 1
+            assert (await admin.groups.describe("app"))["app"].members == ()
+
+    run(test())
+
+
 def test_offsets_are_committed_by_whom_the_task_belongs_to() -> None:
     async def test() -> None:
         async with broker(**QUICK) as server, joined(server.bootstrap_servers, **classic()) as a:

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from kohort.client.streams.classic.assignment import decode_assignment
 from kohort.client.streams.classic.leader import lead
-from kohort.client.streams.classic.led_group import JoinedMember, LeaderSettings, Memory
+from kohort.client.streams.classic.leader_memory import LeaderMemory
+from kohort.client.streams.classic.led_group import JoinedMember, LeaderSettings
 from kohort.client.streams.classic.subscription import Subscription, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
 from kohort.streams.tasks import Role, TaskId
@@ -51,6 +52,8 @@ class Process:
     Attributes:
         tasks: what it runs or has copies of.
         closing: active tasks that it is closing.
+        garbled: what it writes has an end that nobody can read.
+        stubborn: it goes on writing its newest version, whatever its leader says.
     """
 
     def __init__(self, world: World, name: str, latest: int, disk: Disk, instance_id: str | None) -> None:
@@ -58,8 +61,9 @@ class Process:
         self.version = latest
         self.tasks: dict[TaskId, Role] = {}
         self.closing: set[TaskId] = set()
-        self.alive = True
-        self.memory: Memory | None = None
+        self.alive, self.garbled, self.stubborn = True, False, False
+        self.memory = LeaderMemory()
+        self._leader_version = 0
         self._wanted = 0
         self._probe = 0
         self._awaited = False
@@ -79,8 +83,9 @@ class Process:
             process_id=f"process of {self.name}",
             topology=TOPOLOGY,
         )
-        data = encode_subscription(said, self.version, self.latest, self._wanted)
-        return JoinedMember(self.name, self.instance_id, data)
+        version = self.latest if self.stubborn else self.version
+        data = encode_subscription(said, version, self.latest, self._wanted, self._leader_version)
+        return JoinedMember(self.name, self.instance_id, data[:-1] if self.garbled else data)
 
     def rebalance(self) -> None:
         """Joins with another subscription than before, so that the group rebalances."""
@@ -94,6 +99,7 @@ class Process:
         except ValueError:
             return self.rebalance()
         version = version_to_join_with(self.version, answer.version, answer.supported, answer.common, self.latest)
+        self._leader_version = answer.supported
         if version is not None:
             self.version = version
         if answer.error is ErrorCode.SUBSCRIPTION_TOO_NEW:
@@ -246,8 +252,9 @@ class World:
             self._leader = next(iter(joined))
         leader = self.members[self._leader]
         settings = replace(self.settings, latest=leader.latest)
-        result = lead(list(joined.values()), leader.name, TOPOLOGY, self.topics, settings, leader.memory)
-        leader.memory = result.memory
+        static = leader.memory.recalled(self._generation)
+        result = lead(list(joined.values()), leader.name, TOPOLOGY, self.topics, settings, static)
+        leader.memory.keep(self._generation, result.static)
         self._assignments = result.assignments
         for process in self.members.values():
             self._deliver(process)

@@ -8,14 +8,14 @@ the task is withheld:
     another member has the task as active
     another member has an active task, of an older topology, that reads one of its input partitions
     another member of its process has the task in whatever role: they share a disk
-    a member can't be read, which was not told yet that it has no tasks; what it has nobody knows
+    another member has tasks of which nobody knows which they are: it can't be read, or runs an unknown topology
 
 A copy that the new owner has goes on as it was. Those it waits for have to join again when they have closed the task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kohort.protocol.topic_partition import TopicPartition
@@ -28,11 +28,11 @@ class Held:
     """What a member has.
 
     Attributes:
-        topology: the one that it runs.
+        topology: the one that it runs; None if nobody knows it.
     """
 
     process: str
-    topology: Topology
+    topology: Topology | None
     tasks: Mapping[TaskId, Role]
 
 
@@ -54,8 +54,7 @@ def hand_over(
     wanted: Mapping[str, Mapping[TaskId, Role]],
     held: Mapping[str, Held],
     topology: Topology,
-    *,
-    unknown_owners: bool = False,
+    hidden: Collection[str] = (),
 ) -> HandedOver:
     """Withholds tasks that their new owners can't have yet.
 
@@ -63,9 +62,9 @@ def hand_over(
         wanted: the tasks that each member is to have.
         held: what each member has, those included that are to have nothing.
         topology: the group's.
-        unknown_owners: somebody may run any task that no member has.
+        hidden: members that may have any task beside those that others run, in any process.
     """
-    holders = _Holders(held, topology)
+    holders = _Holders(held, topology, hidden)
     given: dict[str, Mapping[TaskId, Role]] = {}
     waiting: set[str] = set()
     awaited: set[str] = set()
@@ -75,7 +74,7 @@ def hand_over(
         for task, role in tasks.items():
             before = holders.before(name, task, role)
             awaited.update(before)
-            if not before and not (unknown_owners and role is Role.ACTIVE and not holders.is_active(task)):
+            if not before:
                 granted[task] = role
                 continue
             waiting.add(name)
@@ -88,8 +87,8 @@ def hand_over(
 class _Holders:
     """Who has which task."""
 
-    def __init__(self, held: Mapping[str, Held], topology: Topology) -> None:
-        self._topology = topology
+    def __init__(self, held: Mapping[str, Held], topology: Topology, hidden: Collection[str]) -> None:
+        self._topology, self._held, self._hidden = topology, held, hidden
         self._active: dict[TaskId, set[str]] = {}
         self._readers: dict[TopicPartition, set[str]] = {}
         self._in_process: dict[tuple[str, TaskId], set[str]] = {}
@@ -102,14 +101,14 @@ class _Holders:
                     if older is not None and task.subtopology in older.subtopologies:
                         for partition in older.inputs(task):
                             self._readers.setdefault(partition, set()).add(name)
-        self._processes = {name: each.process for name, each in held.items()}
-
-    def is_active(self, task: TaskId) -> bool:
-        return task in self._active
 
     def before(self, name: str, task: TaskId, role: Role) -> set[str]:
         """Returns the members that have to close something before one gets a task in a role."""
-        found = set(self._in_process.get((self._processes[name], task), ()))
+        own = self._held[name]
+        found = set(self._in_process.get((own.process, task), ()))
+        has = own.tasks.get(task) if own.topology == self._topology else None
+        if has is None or (role is Role.ACTIVE and task not in self._active):
+            found.update(self._hidden)
         if role is Role.ACTIVE:
             found |= self._active.get(task, set())
             if self._readers:

@@ -6,7 +6,7 @@ What a rebalance does:
     -------------------------------------  ------------------------------------------------------------------------
     some are too new for the leader        those the version to join again with, while they keep what they have; all
                                            others what they have
-    one can't be read                      it nothing; others no task that it may have, until it has been told so
+    one can't be read, or stays too new    it nothing; others no task that it may have, until it says that it has none
     one runs another topology              it nothing, and a status; so it does if its source patterns can't be used
     topics are missing, or don't fit       all nothing, and a status
     all others                             tasks where placement and warm-ups want them, as far as old owners have
@@ -26,7 +26,6 @@ from kohort.client.streams.classic.led_group import (
     GroupAssignment,
     JoinedMember,
     LeaderSettings,
-    Memory,
     Topics,
     TopicSeen,
 )
@@ -49,22 +48,22 @@ def lead(
     own: Topology,
     topics: Topics,
     settings: LeaderSettings,
-    memory: Memory | None = None,
+    static: Mapping[str, frozenset[TaskId]] | None = None,
 ) -> GroupAssignment:
     """Returns what all members get in a rebalance. Never raises for what members wrote.
 
     Args:
         members: all members, the leader among them.
         leader_id: the leader's member id.
-        own: the leader's topology, which members before version 3 run as well, as they can't say which they run.
+        own: the leader's topology.
         topics: the topics as they are now.
-        memory: of the last rebalance, if this member led it (`LeaderMemory.recalled`).
+        static: active tasks of static members, if this member led the last rebalance (`LeaderMemory.recalled`).
     """
-    memory = memory or Memory()
+    static = static or {}
     group = read_members(members, settings.latest)
-    runs = choose_topology(group.read, own)
+    runs = choose_topology(group, own)
     configured = configure(runs.topology, topics.partitions, topics.matching)
-    decided = _decide(group, own, runs, configured, settings, memory)
+    decided = _decide(group, runs, configured, settings, static)
     assignments, too_large = _encoded(_Answers(group, runs, configured, decided, settings), members, leader_id)
     return GroupAssignment(
         assignments=assignments,
@@ -78,7 +77,7 @@ def lead(
             *(f"member {name} gets no tasks: {why}" for name, why in sorted(runs.stale.items())),
             *too_large,
         ),
-        memory=Memory(frozenset(group.unreadable), _static(group, decided, memory)),
+        static=_static(group, decided, static),
     )
 
 
@@ -98,46 +97,45 @@ class _Decided:
         handed_over: the tasks of members that could be read.
         placed: tasks were placed; if not, members have what they had, or nothing.
         moving: tasks that wait for warm-ups.
-        look_again: there has to be another rebalance, even if nobody closes anything.
     """
 
     handed_over: HandedOver
     placed: bool = False
     moving: int = 0
-    look_again: bool = False
 
 
 def _decide(
     group: GroupMembers,
-    own: Topology,
     runs: GroupTopology,
     configured: ConfiguredTopology,
     settings: LeaderSettings,
-    memory: Memory,
+    static: Mapping[str, frozenset[TaskId]],
 ) -> _Decided:
     nobody = HandedOver({name: {} for name in group.read}, frozenset(), frozenset())
     if group.too_new:
         return _Decided(replace(nobody, tasks={name: each.tasks for name, each in group.read.items()}))
     if not configured.ready:
         return _Decided(nobody)
-    refined = place_tasks(group, group.read.keys() - runs.stale.keys(), configured, settings, memory.static)
-    unknown_owners = bool(group.unreadable.keys() - memory.refused)
-    held = {name: Held(group.process(name), each.topology or own, each.tasks) for name, each in group.read.items()}
-    handed_over = hand_over(refined.tasks, held, runs.topology, unknown_owners=unknown_owners)
+    refined = place_tasks(group, group.read.keys() - runs.stale.keys(), configured, settings, static)
+    held = {name: Held(group.process(name), runs.by_member[name], each.tasks) for name, each in group.read.items()}
+    unknown = {name for name, each in held.items() if each.topology is None and each.tasks}
+    handed_over = hand_over(refined.tasks, held, runs.topology, unknown | set(group.hidden))
     all_members = replace(handed_over, tasks={**nobody.tasks, **handed_over.tasks})
-    return _Decided(all_members, placed=True, moving=len(refined.moving), look_again=unknown_owners)
+    return _Decided(all_members, placed=True, moving=len(refined.moving))
 
 
-def _static(group: GroupMembers, decided: _Decided, memory: Memory) -> Mapping[str, frozenset[TaskId]]:
+def _static(
+    group: GroupMembers, decided: _Decided, before: Mapping[str, frozenset[TaskId]]
+) -> Mapping[str, frozenset[TaskId]]:
     """Returns the active tasks of static members, and those that members had which nobody has yet."""
     if not decided.placed:
-        return memory.static
+        return before
     active = {
         name: frozenset(task for task, role in tasks.items() if role is Role.ACTIVE)
         for name, tasks in decided.handed_over.tasks.items()
     }
     taken = frozenset[TaskId]().union(*active.values())
-    left = {instance_id: tasks - taken for instance_id, tasks in memory.static.items()}
+    left = {instance_id: tasks - taken for instance_id, tasks in before.items()}
     given = {group.static[name]: tasks for name, tasks in active.items() if tasks and name in group.static}
     return {instance_id: tasks for instance_id, tasks in {**left, **given}.items() if tasks}
 
@@ -187,20 +185,26 @@ class _Answers:
         answers = {name: encode_assignment(too_new) for name in group.too_new}
         for name, why in group.unreadable.items():
             detail = Status(StatusCode.ASSIGNMENT_DELAYED, f"The leader can't read the subscription: {why}.")
-            error = replace(any_member, error=ErrorCode.SUBSCRIPTION_UNREADABLE, statuses=(detail,))
-            answers[name] = encode_assignment(error)
+            answers[name] = encode_assignment(
+                replace(
+                    any_member,
+                    error=ErrorCode.SUBSCRIPTION_UNREADABLE,
+                    join_again=name in self._decided.handed_over.awaited,
+                    statuses=(detail,),
+                )
+            )
         endpoints = self._endpoints() if with_endpoints else []
         in_charge = leader_id if leader_id in group.read else min(group.read, default="")
         for name in group.read:
             leads = name == in_charge
             assignment = replace(
                 any_member,
-                join_again=name in self._decided.handed_over.awaited or (leads and self._decided.look_again),
+                join_again=name in self._decided.handed_over.awaited,
                 statuses=tuple(self._statuses(name)),
                 tasks=self._tasks(name),
                 acceptable_lag=settings.acceptable_recovery_lag,
                 probing_ms=settings.probing_rebalance_interval_ms if leads and self._decided.moving else None,
-                topology=self._runs.ids[name],
+                topology=group.topology_ids[name],
             )
             answers[name] = encode_assignment(assignment, endpoints)
         return answers

@@ -1,31 +1,26 @@
-"""What a leader of a classic streams group remembers, once its group has got to know it."""
+"""What a leader of a classic streams group remembers from one rebalance to the next."""
 
 from __future__ import annotations
 
-from kohort.client.streams.classic.led_group import Memory
+from collections.abc import Mapping
+
+from kohort.streams.tasks import TaskId
 
 
 class LeaderMemory:
-    """The memory of the last rebalance.
+    """The active tasks of static members, as of the last rebalance that this member led.
 
-    Assignments that the group didn't take tell nobody anything. Then nobody counts as told: the last memory may be of
-    members that had tasks again since.
+    Another leader knows nothing of them, and can do without.
     """
 
     def __init__(self) -> None:
-        self._memory, self._generation = Memory(), 0
+        self._static: Mapping[str, frozenset[TaskId]] = {}
+        self._generation = 0
 
-    def recalled(self, told: int | None) -> Memory:
-        """Returns what to hand to `leader.lead`.
+    def recalled(self, generation: int) -> Mapping[str, frozenset[TaskId]]:
+        """Returns what to hand to `leader.lead` in a generation: nothing if another led one since."""
+        return self._static if generation == self._generation + 1 else {}
 
-        Args:
-            told: the last generation whose assignments the group took from this member, all since led by it
-                (`ClassicMembership.told`); None if another may have led.
-        """
-        if told is None:
-            return Memory()
-        return self._memory if told == self._generation else Memory(static=self._memory.static)
-
-    def keep(self, generation: int, memory: Memory) -> None:
-        """Keeps what a placement says, which is to be sent in a generation."""
-        self._memory, self._generation = memory, generation
+    def keep(self, generation: int, static: Mapping[str, frozenset[TaskId]]) -> None:
+        """Keeps what `leader.lead` says in a generation."""
+        self._static, self._generation = static, generation

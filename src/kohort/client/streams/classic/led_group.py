@@ -64,20 +64,6 @@ class LeaderSettings:
     latest: int = LATEST
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What a leader remembers from one rebalance to the next; another leader knows nothing of it, and can do without.
-
-    Attributes:
-        refused: members that were told that they have no tasks, since their subscriptions couldn't be read.
-        static: active tasks by instance id, while nobody else has them. A static member that comes back without any
-            gets its own again.
-    """
-
-    refused: frozenset[str] = frozenset()
-    static: Mapping[str, frozenset[TaskId]] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAssignment:
     """What a leader answers.
@@ -92,7 +78,8 @@ class GroupAssignment:
             `leader.topics_seen` returns something else later, the leader's member joins again.
         moving: number of tasks that wait for warm-ups.
         messages: sentences for the log: members that can't be read, topologies that differ.
-        memory: to hand to `lead` in the next rebalance, if the group took these assignments.
+        static: active tasks by instance id, while nobody else has them, to hand to `lead` in the next rebalance: a
+            static member that comes back without any gets its own again.
     """
 
     assignments: Mapping[str, bytes]
@@ -101,4 +88,4 @@ class GroupAssignment:
     seen: Mapping[str, TopicSeen] = field(default_factory=dict)
     moving: int = 0
     messages: tuple[str, ...] = ()
-    memory: Memory = field(default_factory=Memory)
+    static: Mapping[str, frozenset[TaskId]] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from kohort.client.streams.classic.requests import (
 from kohort.client.streams.classic.settings import ClassicSettings
 from kohort.client.streams.classic.subscription import TopologyId, encode_subscription
 from kohort.client.streams.classic.versions import ErrorCode, version_to_join_with
+from kohort.client.streams.classic.wanted_rebalance import WantedRebalance
 from kohort.client.streams.membership import Call, StreamsMembership
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import HEARTBEATING, Input, State
@@ -32,14 +33,12 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from kohort.streams.statuses import TOPICS_LACK, StatusCode
+from kohort.streams.statuses import StatusCode
 
 log = logging.getLogger(__name__)
 
 _JOIN_GRACE_MS: Final = 5_000
 """Beyond the rebalance timeout, until the coordinator must have responded to a join."""
-_LOOK_AGAIN_MS: Final = 10_000
-"""How long a static member that lacks topics waits before it joins again."""
 
 _HEARTBEAT: Final = Call(HeartbeatRequest, HeartbeatResponse)
 _LEAVE: Final = Call(LeaveGroupRequest, LeaveGroupResponse)
@@ -57,7 +56,6 @@ class ClassicMembership(StreamsMembership):
         subscriptions: the subscriptions of all members, while it has to place tasks; None at all other times.
         instances: the instance ids of those members that are static.
         leads: whether it led in this generation.
-        told: the last generation whose assignments the group took from it; None since another one led, or may have.
         version: in which it writes its subscription.
     """
 
@@ -77,22 +75,18 @@ class ClassicMembership(StreamsMembership):
         self.subscriptions: Mapping[str, bytes] | None = None
         self.instances: Mapping[str, str] = {}
         self.leads = False
-        self.told: int | None = None
         self.version = self._latest = classic.latest
         self._classic = classic
         self._written = classic.latest  # the version of the last subscription
+        self._leader_version = 0  # the newest that the last leader knew; 0 until an assignment has come
         self._assignments: Mapping[str, bytes] = {}
         self._in_flight: Request | None = None
         self._told_to_shut_down = False  # the last subscription had it
-        self._rejoin: str | None = None  # why the member wants a rebalance at once
-        self._awaited = False  # others wait for tasks that it closes
-        self._probing_at: int | None = None
-        self._join_number = 0  # how often it has wanted a rebalance
+        self._wanted = WantedRebalance()
         self._afresh = True  # no assignment has come since it joined
         self._stops = False  # the user wants it to leave
         self._tell_by = 0  # until when it tries to tell the group before it leaves that all are to stop
         self._leave_from = 0  # others, which are to stop as well, have their assignments by then
-        self._unreadable = False  # the leader doesn't know what it has, and gives it away when it joins again
         self._topology_id = TopologyId.of(settings.topology)
 
     # What the user wants --------------------------------------------------------------------------------------
@@ -101,16 +95,38 @@ class ClassicMembership(StreamsMembership):
         """Revoke all tasks, then leave; if it asks that all stop, the group hears that before."""
         self._for_good |= for_good
         if not self._stops:
-            self._stops, self._tell_by = True, now + self._leave_within_ms
+            # The others hear with their next heartbeats that they are to join.
+            self._stops, self._tell_by = True, now + self._leave_within_ms + self._classic.heartbeat_interval_ms
         if self.state is not State.JOINING or not self._shutdown:
             super().stop(now, for_good=for_good)
 
     def quit(self, now: int, *, for_good: bool = False) -> None:
-        """Leave at once; one that was fenced by its generation only is in the group still."""
+        """Leave at once; if it asks that all stop, the group hears that before, from a member without tasks.
+
+        One that was fenced by its generation only is in the group still.
+        """
         self._for_good |= for_good
+        if self._shutdown and (self.state is State.FENCED or self.state in HEARTBEATING - {State.DEPARTING}):
+            self.tasks.forget()
+            if self.state is State.FENCED:
+                self._check_reconciled(now)
+            self.stop(now)
+            return
         if self.state is State.FENCED and self.member_id:
             self._on_input(Input.RESIGN, now)
         super().quit(now, for_good=for_good)
+
+    def abandon(self, now: int) -> None:
+        """Leave without telling the group, not even that all are to stop."""
+        self._shutdown = False
+        super().abandon(now)
+
+    @property
+    def leave_by(self) -> int:
+        """Until when it tries to tell the group that it leaves, and before that all are to stop, after `quit`."""
+        if self._shutdown and self._stops:
+            return self._tell_by + self._classic.heartbeat_interval_ms + self._leave_within_ms
+        return self._leave_by
 
     # Requests ------------------------------------------------------------------------------------------------
 
@@ -125,7 +141,7 @@ class ClassicMembership(StreamsMembership):
             case Phase.LEADING:
                 return None
             case Phase.SETTLED if not self._wants_rebalance():
-                probing = self._probing_at
+                probing = self._wanted.probing_at
                 due = self._next_at if probing is None or self._holds_back else min(self._next_at, probing)
                 return max(due, self._not_before)
             case _:
@@ -137,11 +153,11 @@ class ClassicMembership(StreamsMembership):
 
     @property
     def _holds_back(self) -> bool:
-        """It doesn't join again while it closes tasks to leave, unless it asks that all stop; or unknown tasks.
+        """It doesn't join again while it closes tasks to leave, unless it asks that all stop.
 
         The others wait for it, as long as its rebalance timeout lets them.
         """
-        return (self._leaves and not self._shutdown) or (self._unreadable and not self.tasks.reconciled)
+        return self._leaves and not self._shutdown
 
     def _phase_now(self) -> Phase:
         if self._holds_back and self.phase is Phase.PREPARING_REBALANCE:
@@ -150,14 +166,13 @@ class ClassicMembership(StreamsMembership):
 
     def _wants_rebalance(self) -> bool:
         return not self._holds_back and (
-            self._rejoin is not None
+            self._wanted.due(reconciled=self.tasks.reconciled)
             or (self._shutdown and not self._told_to_shut_down)
-            or (self._awaited and self.tasks.reconciled)
             or self.offsets.caught_up(self._warmups())
         )
 
     def _probes(self, now: int) -> bool:
-        return self._probing_at is not None and now >= self._probing_at and not self._holds_back
+        return self._wanted.probes(now) and not self._holds_back
 
     def call(self, now: int) -> Call:
         """Which request is due now."""
@@ -188,17 +203,15 @@ class ClassicMembership(StreamsMembership):
         return self._in_flight
 
     def _join(self, now: int) -> JoinGroupRequest:
-        reason = self._rejoin
+        reason = self._wanted.reason
         if self._probes(now) or self._wants_rebalance():
-            # Brokers have the group rebalance only if it sends something else. Sent again, it is the same rebalance.
-            self._join_number += 1
+            self._wanted.count()
         self._step(Step.REJOIN)
-        self._unreadable = False
-        self._rejoin, self._awaited, self._probing_at = None, False, None
+        self._wanted.forget()
         self._written, self._told_to_shut_down = self.version, self._shutdown
         offsets, ends = self.offsets.report()
         subscription = subscription_of(self.settings, self.tasks.owned, offsets, ends, shutdown=self._shutdown)
-        data = encode_subscription(subscription, self._written, self._latest, self._join_number)
+        data = encode_subscription(subscription, self._written, self._latest, self._wanted.number, self._leader_version)
         return join_group(self.settings, self.member_id, data, self._classic.session_timeout_ms, reason)
 
     def on_failure(self, now: int) -> None:
@@ -285,7 +298,6 @@ class ClassicMembership(StreamsMembership):
             }
             self._step(Step.LEADS)
         else:
-            self.told = None
             self._step(Step.JOINED)
 
     def placed(self, assignments: Mapping[str, bytes], now: int) -> None:
@@ -298,8 +310,6 @@ class ClassicMembership(StreamsMembership):
 
     def _assigned(self, data: bytes, now: int) -> None:
         first, self._afresh = self._afresh, False
-        if self._assignments:
-            self.told = self.epoch
         self._assignments = {}
         self._step(Step.ASSIGNED)
         try:
@@ -332,7 +342,6 @@ class ClassicMembership(StreamsMembership):
             return
         if unreadable:
             log.error("%s: the group's leader can't read what this member wrote; it gives it no tasks", self)
-            self._unreadable = True
         self._apply(assignment, now)
         if self._stops:
             self._on_input(Input.STOP, now)
@@ -347,6 +356,7 @@ class ClassicMembership(StreamsMembership):
         version = version_to_join_with(
             self._written, assignment.version, assignment.supported, assignment.common, self._latest
         )
+        self._leader_version = assignment.supported
         if version is not None:
             log.info("%s: subscriptions go from version %d to %d", self, self._written, version)
             self.version = version
@@ -354,8 +364,7 @@ class ClassicMembership(StreamsMembership):
         return version is not None
 
     def _apply(self, assignment: Assignment, now: int) -> None:
-        self._awaited = assignment.join_again
-        self._probing_at = self._look_again_at(assignment, now)
+        self._wanted.assigned(assignment, now, static=self.settings.instance_id is not None)
         if assignment.acceptable_lag is not None:
             self.offsets.acceptable_lag = assignment.acceptable_lag
         self._apply_endpoints(assignment.endpoints)
@@ -363,16 +372,9 @@ class ClassicMembership(StreamsMembership):
         if self._apply_tasks(assignment.tasks, now):
             self._after_response(now)
 
-    def _look_again_at(self, assignment: Assignment, now: int) -> int | None:
-        after = [] if assignment.probing_ms is None else [assignment.probing_ms]
-        # Before JoinGroup v9, a static leader that is back isn't told that it leads, so nobody looks at topics.
-        if self.settings.instance_id is not None and any(each.code in TOPICS_LACK for each in assignment.statuses):
-            after.append(_LOOK_AGAIN_MS)
-        return now + min(after) if after else None
-
     def rebalance(self, reason: str) -> None:
         """Ask for a rebalance as soon as can be: for the leader, when topics have changed."""
-        self._rejoin = reason
+        self._wanted.reason = reason
 
     # Phases and states ---------------------------------------------------------------------------------------
 
@@ -396,9 +398,9 @@ class ClassicMembership(StreamsMembership):
 
     def _join_afresh(self) -> None:
         self.phase = Phase.PREPARING_REBALANCE
-        self.subscriptions, self._assignments, self.leads, self.told = None, {}, False, None
-        self._told_to_shut_down, self._unreadable, self._afresh = False, False, True
-        self._rejoin, self._awaited, self._probing_at = None, False, None
+        self.subscriptions, self._assignments, self.leads = None, {}, False
+        self._told_to_shut_down, self._afresh = False, True
+        self._wanted.forget()
         self.offsets.forget_reported()
 
     def _depart(self, now: int) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from kohort.client.streams.classic.versions import FIRST, LATEST, PREFIX, WITH_OFFSETS
+from kohort.client.streams.classic.subscription_prefix import read_prefix
+from kohort.client.streams.classic.versions import LATEST, PREFIX, WITH_OFFSETS
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint as WireEndpoint
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue, TaskIds, TaskOffset
 from kohort.protocol.messages.streams_subscription import StreamsSubscription
@@ -28,7 +29,7 @@ class Subscription:
         state_stores: number of state stores of each task that it has had (KIP-262).
         offsets: changelog offsets of the state on its disk, by task, as streams groups report them.
         ends: ends of these changelogs.
-        topology: None before version 3.
+        topology: None if it was read in a version before 3, which has its id alone.
         shutdown: it asks that the whole application shut down.
     """
 
@@ -45,15 +46,7 @@ class Subscription:
 
 
 class TooNewError(Exception):
-    """A subscription is of a newer version than the reader knows.
-
-    Attributes:
-        latest_supported: the newest version that its writer knows.
-    """
-
-    def __init__(self, latest_supported: int) -> None:
-        super().__init__(latest_supported)
-        self.latest_supported = latest_supported
+    """A subscription is of a newer version than the reader knows: its prefix is all that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +56,21 @@ class ReadSubscription:
     Attributes:
         version: the version that it was written in.
         latest_supported: the newest version that its writer knows.
+        topology_id: of the topology that its writer runs, in all versions.
     """
 
     version: int
     latest_supported: int
+    topology_id: TopologyId
     subscription: Subscription
 
 
 def encode_subscription(
-    subscription: Subscription, version: int = LATEST, latest: int = LATEST, join_number: int = 0
+    subscription: Subscription,
+    version: int = LATEST,
+    latest: int = LATEST,
+    join_number: int = 0,
+    leader_version: int = 0,
 ) -> bytes:
     """Returns the bytes for JoinGroup.
 
@@ -83,6 +82,7 @@ def encode_subscription(
         latest: the newest version that the member knows.
         join_number: another one each time that the member wants a rebalance: a broker has none because a member
             joins again that isn't the leader, unless its subscription has changed.
+        leader_version: the newest version that the leader knew whom the member heard last; 0 if it heard none.
     """
     tasks = dict(subscription.tasks)
     if version < WITH_OFFSETS:
@@ -90,8 +90,11 @@ def encode_subscription(
             task: Role.ACTIVE if role is Role.ACTIVE else Role.STANDBY for task, role in tasks.items()
         }
     endpoint = subscription.user_endpoint
+    topology_id = TopologyId(-1, 0) if subscription.topology is None else TopologyId.of(subscription.topology)
     message = StreamsSubscription(
         latest_supported_version=latest,
+        leader_version=leader_version,
+        has_tasks=bool(subscription.tasks),
         join_number=join_number,
         active_tasks=_previous(tasks, Role.ACTIVE, subscription.state_stores),
         standby_tasks=_previous(tasks, Role.STANDBY, subscription.state_stores),
@@ -102,7 +105,8 @@ def encode_subscription(
         rack_id=subscription.rack_id,
         client_tags=[KeyValue(key=key, value=value) for key, value in sorted(subscription.client_tags.items())],
         user_endpoint=None if endpoint is None else WireEndpoint(host=endpoint.host, port=endpoint.port),
-        topology_fingerprint=0 if subscription.topology is None else fingerprint(subscription.topology),
+        topology_epoch=topology_id.epoch,
+        topology_fingerprint=topology_id.fingerprint,
         topology=None if subscription.topology is None else topology_request(subscription.topology),
         shutdown_application=subscription.shutdown,
     )
@@ -119,13 +123,12 @@ def decode_subscription(data: bytes, latest: int = LATEST) -> ReadSubscription:
         TooNewError: it is of a newer version.
         ValueError: it can't be read, or makes no sense; says why.
     """
-    version = int.from_bytes(data[:PREFIX], "big", signed=True)
-    if len(data) < 2 * PREFIX or version < FIRST:
-        raise ValueError(f"{len(data)} bytes of version {version} are no subscription")
-    if version > latest:
-        raise TooNewError(max(version, int.from_bytes(data[PREFIX : 2 * PREFIX], "big", signed=True)))
-    message = StreamsSubscription.decode(data[PREFIX:], version)
-    return ReadSubscription(version, max(version, message.latest_supported_version), _subscription(message))
+    prefix = read_prefix(data)
+    if prefix.version > latest:
+        raise TooNewError(f"version {prefix.version} is newer than {latest}")
+    message = StreamsSubscription.decode(data[PREFIX:], prefix.version)
+    topology_id = TopologyId(message.topology_epoch, message.topology_fingerprint)
+    return ReadSubscription(prefix.version, prefix.latest_supported, topology_id, _subscription(message))
 
 
 class TopologyId(NamedTuple):
@@ -222,6 +225,6 @@ def _topology(message: StreamsSubscription) -> Topology:
     parts = topology.subtopologies.values()
     if any(topic.partitions < 0 for part in parts for topic in (*part.repartition_sources, *part.changelogs)):
         raise ValueError("its topology has an internal topic with a negative number of partitions")
-    if fingerprint(topology) != message.topology_fingerprint:
-        raise ValueError("its topology doesn't have the fingerprint that it gives")
+    if TopologyId.of(topology) != (message.topology_epoch, message.topology_fingerprint):
+        raise ValueError("its topology doesn't have the epoch and the fingerprint that it gives")
     return topology

@@ -10,8 +10,9 @@ follows from the answer of the leader:
     nobody any more    tasks; the common version is newer than the          joins again with the common version
                        member's
 
-So members join at most twice more than they would, and nobody stops. A static member that comes back without a
-rebalance gets what an earlier leader wrote, and the group goes on in that version until the next rebalance.
+So members join at most twice more than they would, and nobody stops. One that stays too new though it has heard such a
+leader counts as unreadable. A static member that comes back without a rebalance gets what an earlier leader wrote, and
+the group goes on in that version until the next rebalance.
 """
 
 from __future__ import annotations

@@ -1,0 +1,113 @@
+"""What an instance has in memory at rest, and where: `python -m benchmarks.pipeline.resting`.
+
+A Kohort instance of the flights' aggregation, after some epochs, with nothing to do any more. Memory is proportional:
+pages that processes share count for each in part (PSS).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.table import Column, Table
+
+from benchmarks.pipeline import flights as data
+from benchmarks.pipeline import tree
+from benchmarks.pipeline.contenders import Job, Kohort
+from benchmarks.pipeline.instances import Instance
+from benchmarks.pipeline.measures import BROKER_SETTINGS, PARTITIONS
+from kohort.testing import BrokerProcess
+
+AIM = 600
+"""MiB beyond the heap's setting."""
+
+
+def main() -> int:
+    """Measure; 1 if there is no Java."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pipeline.resting", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--records", type=int, default=100_000, help="flights that it reads before")
+    parser.add_argument("--rest", type=int, default=30, help="seconds after the last of them")
+    options = parser.parse_args()
+    console, contender = Console(width=None if Console().is_terminal else 120), Kohort()
+    if missing := contender.missing():
+        console.print(f"without {contender.title}: {missing}")
+        return 1
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-", ignore_cleanup_errors=True) as directory:
+        with BrokerProcess(BROKER_SETTINGS) as broker:
+            servers = broker.bootstrap_servers
+            made = AdminClient({"bootstrap.servers": servers}).create_topics(
+                [NewTopic(name, PARTITIONS, 1) for name in ("flights", "results")]
+            )
+            for each in made.values():
+                each.result()
+            with Instance(contender, Job(servers, "resting", "flights", "results", directory)) as instance:
+                instance.started()
+                _send(servers, options.records)
+                time.sleep(options.rest)
+                console.print(_table(instance.pid))
+    return 0
+
+
+def _send(servers: str, records: int) -> None:
+    """A tenth at a time, so that there are some epochs."""
+    flights = data.load().slice(0, records)
+    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random", "linger.ms": 5})
+    for start in range(0, records, records // 10):
+        part = flights.slice(start, records // 10)
+        for key, value in zip(part["key"].to_pylist(), part["value"].to_pylist(), strict=True):
+            producer.produce("flights", value, key)
+            producer.poll(0)
+        producer.flush()
+        time.sleep(2)
+
+
+def _table(pid: int) -> Table:
+    rows = [(_called(each), _proportional(each), each) for each in tree.members(pid)]
+    (java,) = [each for name, _, each in rows if name == "JVM"]
+    heap, used = _heap(java)
+    shown = Table("At rest", Column("MiB", justify="right"))
+    for name, size, each in rows:
+        shown.add_row(name, f"{size:,.0f}")
+        if each == java:
+            shown.add_row("  of its heap, committed", f"{heap:,.0f}")
+            shown.add_row("    of that, used", f"{used:,.0f}")
+    total = sum(size for _, size, _ in rows)
+    shown.add_row("all", f"{total:,.0f}")
+    shown.add_row(f"without the heap (aim: {AIM})", f"{total - heap:,.0f}")
+    return shown
+
+
+def _called(pid: int) -> str:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    if words[0].endswith(b"java"):
+        return "JVM"
+    if b"pyspark.daemon" in words:
+        return "Python worker"
+    return "driver's Python" if b"benchmarks.pipeline.programs.kohort" in words else words[0].decode()
+
+
+def _proportional(pid: int) -> float:
+    found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def _heap(java: int) -> tuple[float, float]:
+    """The heap's committed and used MiB, after a collection."""
+    subprocess.run(["jcmd", str(java), "GC.run"], check=True, capture_output=True)
+    told = subprocess.run(["jcmd", str(java), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
+    sizes = re.findall(r"(?:heap|generation|gen)\s+total\s+(\d+)K, used\s+(\d+)K", told)
+    return sum(int(total) for total, _ in sizes) / 1024, sum(int(used) for _, used in sizes) / 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main())

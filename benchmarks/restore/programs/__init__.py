@@ -1,0 +1,1 @@
+"""What is measured, each in a process of its own."""
