@@ -40,10 +40,10 @@ class Heard(Listener):
         return sum(getattr(each, what) for each in some)
 
     def through(self, sent: int, *, moved: bool = False) -> bool:
-        """Whether so many records were read, and all that went from them through a repartition topic (`moved`)."""
+        """Whether so many records were read, and all that went from them to a repartition topic (`moved`)."""
         if self.total("records", subtopology="0", input=STREAM) < sent:
             return False
-        return not moved or self.total("records", subtopology="1") >= self.total("out_records", subtopology="0")
+        return not moved or self.total("records", subtopology="1") >= self.total("repartitioned", subtopology="0")
 
 
 def run_until(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool]) -> None:

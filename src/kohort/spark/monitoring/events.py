@@ -23,7 +23,8 @@ class EpochDone:
         number: counts the subtopology's epochs in this process, from 1.
         input: "stream", or the name of the table that was read.
         records, bytes: what was read (bytes of keys and values).
-        out_records: written to output, repartition, changelog and dead-letter topics.
+        out_records: written to output, repartition, changelog and dead-letter topics; `repartitioned` to repartition
+            topics: to tasks of other subtopologies that didn't merge them at once.
         dropped: records that were left out; `reasons` counts them by reason: {"unreadable": 1, "no key": 2}.
         late: records for windows that were closed already.
         lag: records that the subtopology's active tasks had left to read afterwards.
@@ -48,6 +49,7 @@ class EpochDone:
     commit_ms: float
     positions: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
+    repartitioned: int = 0
 
 
 @dataclass(frozen=True)

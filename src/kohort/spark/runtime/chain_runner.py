@@ -47,7 +47,7 @@ class ChainRunner:
         make_jobs: makes the Spark jobs of one of its subtopologies, in the runner's thread.
 
     Attributes:
-        out_records: how many records the epoch sends.
+        out_records, repartitioned: how many records the epoch sends, and how many of them to repartition topics.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ChainRunner:
         self._jobs: dict[str, Jobs] = {}
         self._thread = JobThread(f"{THREAD_NAME}-{chain.id}")
         self._writes = EpochWrites()
-        self.out_records = 0
+        self.out_records = self.repartitioned = 0
         self._positions: Mapping[tuple[str, int], int] = {}
         self._in_epoch: Mapping[tuple[str, int], Store] = {}
 
@@ -96,7 +96,7 @@ class ChainRunner:
                 for store in [self._merged_store(plan, number)]
             },
         )
-        self.out_records = self._writes.records
+        self.out_records, self.repartitioned = self._writes.records, self._writes.repartitioned
         return output
 
     async def send(self, epoch: Epoch) -> None:

@@ -196,6 +196,7 @@ class EpochInterpreter:
             EpochDone(
                 at=time.time(), subtopology=name, number=epoch.epoch_input.epoch, input=epoch.plan.input,
                 records=statistics.records, bytes=statistics.bytes, out_records=self.runner(name).out_records,
+                repartitioned=self.runner(name).repartitioned,
                 dropped=statistics.dropped, reasons=statistics.reasons, late=statistics.late,
                 lag=self._manager.epochs[name].lag(name), tasks=tuple(map(str, epoch.done_by)),
                 took_ms=(time.monotonic() - began) * 1000, job_ms=(sending - began) * 1000,

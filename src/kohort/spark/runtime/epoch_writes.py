@@ -27,11 +27,13 @@ class EpochWrites:
     Attributes:
         sent: tables by topic, with columns for `Producer.send_table`; `routed` ones have a column route instead.
         changelogs: the same for stores, by (store, changelog topic, partition).
+        repartitioned: how many records of them go to repartition topics.
     """
 
     sent: list[tuple[str, pa.Table]] = field(default_factory=list)
     routed: list[tuple[str, pa.Table]] = field(default_factory=list)
     changelogs: dict[tuple[str, str, int], pa.Table] = field(default_factory=dict)
+    repartitioned: int = 0
 
     @property
     def records(self) -> int:
@@ -101,12 +103,14 @@ def _after(before: Mapping[int, int | None], times: Mapping[int, Any]) -> dict[i
 def _send_on(out: EpochWrites, topic: str, rows: pa.Table) -> None:
     """Rows for tasks that don't merge them at once."""
     if rows.num_rows:
+        out.repartitioned += rows.num_rows
         partitions = pc.cast(pc.subtract(-1, rows["partition"]), pa.int32())
         rows = rows.set_column(rows.schema.get_field_index("partition"), "partition", partitions)
         out.sent.append((topic, _to_send(rows, partitioned=True)))
 
 
 def _send(out: EpochWrites, branch_output: TopicOutput, rows: pa.Table) -> None:
+    out.repartitioned += rows.num_rows if branch_output.repartition else 0
     if branch_output.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
         out.routed.append((branch_output.topic, rows.select(["key", "value", "timestamp", "route"])))
     else:

@@ -47,10 +47,14 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
     branches: dict[int, TopicOutput | StoreOutput] = {}
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:
-            case ToTopic(topic=topic) | ToRows(topic=topic):
+            case ToTopic(topic=topic):
                 branches[index] = TopicOutput(topic)
+            case ToRows(topic=topic):
+                branches[index] = TopicOutput(topic, repartition=True)
             case ToPartials(topic=topic):
-                branches[index] = TopicOutput(topic, routed=True, merged_by=(mergers or {}).get(topic))
+                branches[index] = TopicOutput(
+                    topic, repartition=True, routed=True, merged_by=(mergers or {}).get(topic)
+                )
             case Aggregate(spec=spec, outputs=outputs):
                 window = spec.window
                 branches[index] = StoreOutput(

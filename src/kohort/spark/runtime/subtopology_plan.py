@@ -31,11 +31,13 @@ class TopicOutput:
     """Rows that go to a topic as they are.
 
     Attributes:
+        repartition: whether it is the application's own, between two subtopologies.
         routed: whether they go to the partition that their `route` leads to, not their key.
         merged_by: the subtopology that reads the topic, if its tasks can merge rows at once.
     """
 
     topic: str
+    repartition: bool = False
     routed: bool = False
     merged_by: str | None = None
 

@@ -76,6 +76,7 @@ class Store:
         self._memory = memory or default_memory()
         self._lock = ReadersWriterLock(lambda: StoreClosedError(f"store {name} is closed"))
         self._checkpoint = EMPTY
+        self._compacted_from = FLUSHED_FILES
         self._db: Rdict | None = self._open()  # None after clearing it failed
 
     # The checkpoint.
