@@ -99,6 +99,8 @@ def auctions(app: StreamsApp, source: str, results: str) -> None:
 
 
 PROGRAMS = {"flights": delays, "auctions": auctions}
+MEMORY = {"flights": "2g", "auctions": "768m"}
+"""Of the JVM's heap. Spark keeps no state of many groups there."""
 
 
 def main(servers: str, application: str, source: str, results: str, directory: str, standbys: int, case: str) -> None:
@@ -106,7 +108,7 @@ def main(servers: str, application: str, source: str, results: str, directory: s
     spark = (
         SparkSession.builder.master("local[*]")
         .appName(application)
-        .config("spark.driver.memory", "2g")
+        .config("spark.driver.memory", MEMORY[case])
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
