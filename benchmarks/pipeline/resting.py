@@ -50,7 +50,8 @@ def main() -> int:
     ):
         job = Job(broker.bootstrap_servers, "resting", "flights", "results", directory)
         topics = [NewTopic(name, PARTITIONS, 1) for name in (job.source, job.results)]
-        for made in AdminClient({"bootstrap.servers": job.servers}).create_topics(topics).values():
+        admin = AdminClient({"bootstrap.servers": job.servers})
+        for made in admin.create_topics(topics).values():
             made.result()
         with Instance(Kohort(), job) as instance:
             instance.started()
