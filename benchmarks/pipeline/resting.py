@@ -7,6 +7,7 @@ pages that processes share count for each in part (PSS).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import subprocess
 import sys
@@ -50,7 +51,8 @@ def main() -> int:
     ):
         job = Job(broker.bootstrap_servers, "resting", "flights", "results", directory)
         topics = [NewTopic(name, PARTITIONS, 1) for name in (job.source, job.results)]
-        for made in AdminClient({"bootstrap.servers": job.servers}).create_topics(topics).values():
+        admin = AdminClient({"bootstrap.servers": job.servers})
+        for made in admin.create_topics(topics).values():
             made.result()
         with Instance(Kohort(), job) as instance:
             instance.started()
@@ -74,7 +76,10 @@ def _send(servers: str, records: int) -> None:
 
 
 def _table(pid: int) -> Table:
-    rows = [(_called(each), _proportional(each), each) for each in tree.members(pid)]
+    rows = []
+    for each in tree.members(pid):
+        with contextlib.suppress(OSError):  # it has just ended
+            rows.append((_called(each), _proportional(each), each))
     (java,) = [each for name, _, each in rows if name == "JVM"]
     heap, used = _heap(java)
     shown = Table("At rest", Column("MiB", justify="right"))
