@@ -76,7 +76,7 @@ def test_what_is_merged_at_once_equals_what_goes_through_the_topic(
         shown = harness.keep(spec.name, second.run(EpochInput(epoch, tuple(ranges))).rows[0])
     assert shown == expected("origin", [row for _, _, row in FLIGHTS])
     if not parallel:
-        assert ("0", 0, 1, True, True) in first._reusable
+        assert ("0", 0, 1, True) in first._reusable
 
 
 def test_what_comes_late_to_the_task_that_merges_is_left_out(harness: JobsHarness) -> None:

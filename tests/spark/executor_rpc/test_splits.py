@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark.epoch import OffsetRange
-from kohort.spark.executor_rpc.splits import even_by_whole_partitions, ranges_of_split
+from kohort.spark.executor_rpc.splits import ranges_of_split
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 9), st.booleans())
@@ -23,19 +22,3 @@ def test_every_offset_is_read_once(lengths: list[int], splits: int, whole_partit
     else:
         sizes = [sum(each.length for each in mine) for mine in divided]
         assert max(sizes) - min(sizes) <= 1
-
-
-@pytest.mark.parametrize(
-    ("lengths", "splits", "even"),
-    [
-        ([], 2, True),
-        ([9], 1, True),
-        ([9], 2, False),
-        ([5, 5, 5, 5], 2, True),
-        ([5, 5, 5], 2, False),
-        ([9, 5, 4], 2, True),
-    ],
-)
-def test_whole_partitions_may_make_even_splits(lengths: list[int], splits: int, even: bool) -> None:
-    ranges = [OffsetRange("t", number, 100, 100 + length) for number, length in enumerate(lengths)]
-    assert even_by_whole_partitions(ranges, splits) == even

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.drop_reasons import NO_KEY, NO_WINDOW
 from kohort.spark.jobs.errors import AggregationError
 from kohort.spark.jobs.stages.late_partials import CLOSED, LATE
 from kohort.spark.jobs.stages.state_lookup import StateLookup
-from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, grouping_stage, state_merge_stage
+from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregates.columnwise import Fold
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 from tests.spark.jobs.fakes import FakeRpc
@@ -53,15 +52,12 @@ def run(rpc: FakeRpc, partials: list[tuple[int | None, str, State]], merge: Stat
     return run_rows(rpc, rows, {KEY: pa.string()}, merge)
 
 
-def run_rows(
-    rpc: FakeRpc, rows: list[Any], key: dict[str, pa.DataType], merge: StateMerge, made_by: Any = state_merge_stage
-) -> list[dict[str, Any]]:
-    states = {f"_state{place}": kind for place, kind in enumerate(merge.kinds.types)}
+def run_rows(rpc: FakeRpc, rows: list[Any], key: dict[str, pa.DataType], merge: StateMerge) -> list[dict[str, Any]]:
+    states = {f"_state{place}": kind for place, kind in enumerate(KINDS.types)}
     kinds = {PARTITION: pa.int32(), TIMESTAMP: pa.int64(), RECORDS: pa.int64(), **key, **states}
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds.values(), strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, names=list(kinds))
-    batches = [batch.slice(start, 5) for start in range(0, len(batch), 5)]
-    return [row for made in made_by(rpc.context, merge)(iter(batches)) for row in made.to_pylist()]
+    return [row for made in state_merge_stage(rpc.context, merge)(iter([batch])) for row in made.to_pylist()]
 
 
 def stored(state: State) -> bytes:
@@ -186,73 +182,3 @@ def test_keys_are_made_of_a_group_without_window() -> None:
     merge = dataclasses.replace(MERGE, key=StoreKey(("id",), windowed=False))
     (row,) = run_rows(FakeRpc(), [(0, 7, 2, 5, 1, 1, 1, 1.0, 1.0, 1)], {"_group0": pa.int64()}, merge)
     assert row["key"] == b'{"id":5}'
-
-
-def grouping(checked: bool = True) -> StateMerge:
-    """Without the largest of doubles, which Spark has to find."""
-    kinds = pa.schema([pa.field("n", pa.int64()), pa.field("total", pa.int64()), pa.field("least", pa.int32())])
-    state = pa.schema([(name, pa.int64()) for name in kinds.names])
-    results = (Result("n", 0), Result("total", 1), Result("least", 2))
-    folds = (Fold.COUNT, Fold.SUM, Fold.MIN)
-    return StateMerge(StateLookup("s", state), StoreKey(("id",), windowed=True), kinds, folds, results, checked)
-
-
-def grouped(rpc: FakeRpc, rows: list[Any], merge: StateMerge) -> dict[tuple[int, bytes], dict[str, Any]]:
-    kinds = {"_window": pa.int64(), "_group0": pa.int64()}
-    made = run_rows(rpc, rows, kinds, merge, grouping_stage)
-    found = {(row["partition"], row["key"]): row for row in made}
-    assert len(found) == len(made)
-    return found
-
-
-row_of_group = st.tuples(
-    st.none() | st.integers(0, 2), st.none() | st.integers(0, 99), st.sampled_from([None, CLOSED, 0, 3_600_000]),
-    st.none() | st.integers(0, 3), st.integers(0, 1), st.none() | st.integers(-(2**58), 2**58),
-    st.none() | st.integers(-5, 5),
-)  # fmt: skip
-
-
-@given(st.lists(row_of_group, max_size=12), st.booleans())
-def test_rows_are_grouped_and_merged(rows: list[Any], checked: bool) -> None:
-    rpc = FakeRpc(
-        {("s", 0): {b'{"window":"1970-01-01T00:00:00.000Z","id":1}': b'{"state":{"n":5,"total":7,"least":0}}'}}
-    )
-    given_rows = [(partition, time, 1, *rest) for partition, time, *rest in rows]
-    found = grouped(rpc, given_rows, grouping(checked)) if rows else {}
-    expected: dict[tuple[int, bytes], list[Any]] = {}
-    for partition, time, window, group, n, total, least in rows:
-        if partition is not None and window in (0, 3_600_000):
-            name = "null" if group is None else group
-            key = b'{"window":"1970-01-01T%02d:00:00.000Z","id":%s}' % (window // 3_600_000, str(name).encode())
-            expected.setdefault((partition, key), []).append((time, n, total, least))
-    assert found.keys() == expected.keys()
-    for at, members in expected.items():
-        times, counts, totals, leasts = (
-            [each for each in column if each is not None] for column in zip(*members, strict=True)
-        )
-        if at == (0, b'{"window":"1970-01-01T00:00:00.000Z","id":1}'):
-            counts, totals, leasts = [*counts, 5], [*totals, 7], [*leasts, 0]
-        assert found[at]["timestamp"] == max(times, default=None)
-        value = json.loads(found[at]["value"])
-        assert value["state"] == {
-            "n": sum(counts), "total": sum(totals) if totals else None, "least": min(leasts, default=None),
-        }  # fmt: skip
-    read = rpc.reports.get("state lookup", EpochStatistics())
-    assert read.late == sum(partition is not None and window == CLOSED for partition, _, window, *_ in rows)
-    assert read.reasons.get(NO_WINDOW, 0) == sum(row[0] is not None and row[2] is None for row in rows)
-    assert read.reasons.get(NO_KEY, 0) == sum(row[0] is None for row in rows)
-
-
-def test_a_sum_of_rows_that_overflows_fails_or_wraps_as_in_spark() -> None:
-    rows = [(0, 1, 1, 0, 1, 1, 2**62, None), (0, 1, 1, 0, 1, 1, 2**62, None)]
-    with pytest.raises(AggregationError, match="'s': a sum is too large"):
-        grouped(FakeRpc(), rows, grouping())
-    (row,) = grouped(FakeRpc(), rows, grouping(checked=False)).values()
-    assert json.loads(row["value"])["total"] == -(2**63)
-    (row,) = grouped(FakeRpc(), [*rows, (0, 1, 1, 0, 1, 1, -(2**62), None)], grouping()).values()
-    assert json.loads(row["value"])["total"] == 2**62
-
-
-def test_what_grouping_would_get_wrong_is_left_to_spark() -> None:
-    assert not MERGE.groups
-    assert grouping().groups

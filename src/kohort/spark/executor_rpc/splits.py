@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from kohort.spark.epoch import OffsetRange
-
-_EVEN: Final = 1.25
-"""How much more than the others' average the longest split may have."""
 
 
 def ranges_of_split(
@@ -34,28 +30,16 @@ def ranges_of_split(
     return mine
 
 
-def even_by_whole_partitions(ranges: Sequence[OffsetRange], splits: int) -> bool:
-    """Whether splits have about as many offsets each if no partition is divided."""
-    loads = [0] * splits
-    for split, length in _places(ranges, splits).values():
-        loads[split] += length
-    return max(loads) * splits <= _EVEN * sum(loads)
-
-
 def _by_whole_partitions(ranges: Sequence[OffsetRange], split: int, splits: int) -> list[OffsetRange]:
-    places = _places(ranges, splits)
-    return [each for each in ranges if places[each.partition][0] == split]
-
-
-def _places(ranges: Sequence[OffsetRange], splits: int) -> dict[int, tuple[int, int]]:
-    """The split of each partition number, and how many offsets it has: the longest first, where there is least."""
+    """Gives the longest partition first, to the split with the least. Ranges of one partition number stay together."""
     lengths: dict[int, int] = {}
     for each in ranges:
         lengths[each.partition] = lengths.get(each.partition, 0) + each.length
     loads = [0] * splits
-    places = {}
+    mine = set()
     for partition in sorted(lengths, key=lambda number: (-lengths[number], number)):
         least = loads.index(min(loads))
         loads[least] += lengths[partition]
-        places[partition] = (least, lengths[partition])
-    return places
+        if least == split:
+            mine.add(partition)
+    return [each for each in ranges if each.partition in mine]

@@ -101,9 +101,7 @@ class Plans:
                 return merged_at_once(rows, spec, context) if merging else to_partials(rows, branch.terminal)
             case Aggregate(spec):
                 _demand_partition(rows, f"aggregate {spec.name!r}")
-                if spec.arrow is not None:
-                    return arrow_aggregated(rows, spec, context)
-                return aggregated_rows(rows, spec, context, whole=_reads_whole_partitions(branch, context))
+                return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, context)
 
     def table(self, table: TableStore, context: StageContext) -> DataFrame:
         """The plan of a table's records."""
@@ -122,7 +120,9 @@ class Plans:
         self, context: StageContext, source: TopicInput | RowsInput, internal: tuple[str, ...], branch: Branch
     ) -> DataFrame:
         """The input's rows: the columns that any branch uses, and the internal ones."""
-        whole = _reads_whole_partitions(branch, context)
+        # No partition is divided where its rows have to be in order, or its stream time goes from record to record.
+        terminal = branch.terminal
+        whole = branch.by_stream_time or (isinstance(terminal, Aggregate) and terminal.spec.arrow is not None)
         if isinstance(source, TopicInput):
             used = self._used
             schema = T.StructType([field for field in source.schema.fields if field.name in used])
@@ -261,16 +261,6 @@ class _Flow:
         decoded = [decoded_column(column(_JOINED + name), kind).alias(name) for name, kind in added]
         back = [column(numbered(at)).alias(field.name) for at, field in enumerate(kept)]
         return done.select(*back, *[field.name for field in partition], *decoded)
-
-
-def _reads_whole_partitions(branch: Branch, context: StageContext) -> bool:
-    """No partition is divided where its rows have to be in order, or its stream time goes from record to record.
-
-    Nor is it for other aggregates, if cores have as much to do all the same: a split that has all of a key can group.
-    """
-    if not isinstance(branch.terminal, Aggregate):
-        return branch.by_stream_time
-    return branch.by_stream_time or branch.terminal.spec.arrow is not None or context.whole_partitions
 
 
 def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:

@@ -16,7 +16,6 @@ from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochOutput, EpochStatis
 from kohort.spark.executor_rpc.client import RpcAddress
 from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
-from kohort.spark.executor_rpc.splits import even_by_whole_partitions
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plan_reuse import is_reusable
@@ -41,19 +40,12 @@ Build = Callable[[int, StageContext], DataFrame]
 
 
 class PlanKey(NamedTuple):
-    """What a plan is for.
-
-    Attributes:
-        name: the subtopology's id, or "id/table".
-        merging: whether there are mergers.
-        whole: as in `StageContext.whole_partitions`.
-    """
+    """What a plan is for: `name` is the subtopology's id, or "id/table"; `merging`, whether there are mergers."""
 
     name: str
     branch: int
     splits: int
     merging: bool
-    whole: bool
 
 
 class SubtopologyJobs:
@@ -137,9 +129,8 @@ class SubtopologyJobs:
         try:
             description = f"subtopology {name}, epoch {epoch_input.epoch}"
             self._spark.sparkContext.setJobGroup(self._job_group, description, True)
-            whole = even_by_whole_partitions(epoch_input.ranges, splits)
             rows = {
-                number: self._plan(PlanKey(name, number, splits, number in epoch_input.mergers, whole), build).toArrow()
+                number: self._plan(PlanKey(name, number, splits, number in epoch_input.mergers), build).toArrow()
                 for number in range(branches)
             }
         finally:
@@ -155,7 +146,7 @@ class SubtopologyJobs:
     def _plan(self, key: PlanKey, build: Build) -> DataFrame:
         if key in self._reusable:
             return self._reusable[key]
-        frame = build(key.branch, StageContext(self._rpc_address, key.name, key.branch, key.splits, key.whole))
+        frame = build(key.branch, StageContext(self._rpc_address, key.name, key.branch, key.splits))
         if key not in self._built_each_time:
             if is_reusable(frame):
                 self._reusable[key] = frame

@@ -23,12 +23,12 @@ from kohort.spark.jobs.key_encoding import key_text, store_key
 from kohort.spark.jobs.late_rows import with_windows
 from kohort.spark.jobs.plan_reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregate, arrow_aggregate_stage
-from kohort.spark.jobs.stages.context import Stage, StageContext, numbered
+from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.encode_values import ValueEncoding, encode_values_stage
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
-from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, grouping_stage, state_merge_stage
+from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.aggregates.columnwise import Fold
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
@@ -74,19 +74,15 @@ def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
     if spec.window is not None:
         rows = with_windows(rows, spec.window)
     group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]
-    counted = [F.count(F.lit(1)).alias(RECORDS), F.max(_time_of_partial(rows, spec)).alias(TIMESTAMP)]
-    combined = rows.groupBy(*[column(name) for name in group]).agg(*counted, *spec.partial_columns())
-    if not group:
-        combined = combined.where(column(RECORDS) > 0)  # without rows there would be one group all the same
-    return combined.withColumn(KEY, store_key(spec))
-
-
-def _time_of_partial(rows: DataFrame, spec: AggregateSpec) -> Column:
     time = row_time(rows, spec.event_time)
     if STREAM_TIME in rows.columns:
         # A row that lies in its partition by chance may be ahead of it, and isn't to close windows further on, either.
         time = F.least(time, F.coalesce(column(STREAM_TIME), F.lit(0)))
-    return time
+    counted = [F.count(F.lit(1)).alias(RECORDS), F.max(time).alias(TIMESTAMP)]
+    combined = rows.groupBy(*[column(name) for name in group]).agg(*counted, *spec.partial_columns())
+    if not group:
+        combined = combined.where(column(RECORDS) > 0)  # without rows there would be one group all the same
+    return combined.withColumn(KEY, store_key(spec))
 
 
 def to_partials(rows: DataFrame, terminal: ToPartials) -> DataFrame:
@@ -133,16 +129,11 @@ def state_lookup_schema(spec: AggregateSpec) -> T.StructType:
     return T.StructType([T.StructField(name, kind) for name, kind in (*internal, *state)])
 
 
-def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext, *, whole: bool = False) -> DataFrame:
-    """Rows of the aggregate's own tasks, merged with the store.
-
-    `whole`: no partition was divided among splits, so that a split that keeps its rows has all of a key.
-    """
-    if (merge := _state_merge(spec, rows)) is not None:
-        if whole and merge.groups and keeps_splits(rows):
-            return _in_arrow(_row_partials(rows, spec), spec, merge, grouping_stage(context, merge))
-        return _in_arrow(partials(rows, spec, PARTITION), spec, merge, state_merge_stage(context, merge))
+def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
+    """Rows of the aggregate's own tasks, merged with the store."""
     combined = partials(rows, spec, PARTITION)
+    if (merge := _state_merge(spec, rows)) is not None:
+        return _merged_in_arrow(combined, spec, merge, context)
     columns = enumerate(spec.state_columns)
     state = [encoded_column(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
     encoded = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *state)
@@ -178,29 +169,15 @@ def _key_in_arrow(spec: AggregateSpec) -> StoreKey | None:
     return StoreKey(spec.group_names, spec.window is not None)
 
 
-def _row_partials(rows: DataFrame, spec: AggregateSpec) -> DataFrame:
-    """Each row as a partial of its own."""
-    if spec.window is not None:
-        rows = with_windows(rows, spec.window)
-    lifted = [
-        each for _, aggregation in spec.aggregations if aggregation.columnwise for each in aggregation.columnwise.row
-    ]
-    pairs = zip(lifted, spec.state_columns, strict=True)
-    state = [each.cast(kind).alias(name) for each, (name, kind) in pairs]
-    group = [*([WINDOW_START] if spec.window is not None else []), *spec.group_names]
-    counted = F.lit(1).cast("bigint").alias(RECORDS)
-    internal = [column(PARTITION), _time_of_partial(rows, spec).alias(TIMESTAMP), counted, store_key(spec).alias(KEY)]
-    return rows.select(*internal, *[column(name) for name in group], *state)
-
-
-def _in_arrow(partials: DataFrame, spec: AggregateSpec, merge: StateMerge, stage: Stage) -> DataFrame:
+def _merged_in_arrow(combined: DataFrame, spec: AggregateSpec, merge: StateMerge, context: StageContext) -> DataFrame:
     """Partials merged with the store where they are, without another shuffle."""
+    state = [column(name).alias(state_column(number)) for number, (name, _) in enumerate(spec.state_columns)]
     key = [column(KEY)]
     if merge.key is not None:
         window = [column(WINDOW_START)] if merge.key.windowed else []
         key = [*window, *(column(name).alias(f"_group{number}") for number, name in enumerate(merge.key.group))]
-    state = [column(name).alias(state_column(number)) for number, (name, _) in enumerate(spec.state_columns)]
-    done = partials.select(PARTITION, TIMESTAMP, RECORDS, *key, *state).mapInArrow(stage, _MERGED)
+    given = combined.select(PARTITION, TIMESTAMP, RECORDS, *key, *state)
+    done = given.mapInArrow(state_merge_stage(context, merge), _MERGED)
     return _records(done, column("key"), column("value"), column("partition"), F.lit(None), column("timestamp"))
 
 

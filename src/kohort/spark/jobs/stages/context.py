@@ -32,14 +32,12 @@ class StageContext:
         rpc: the driver's address.
         subtopology: its id; "id/table" in an epoch of a table.
         branch: the number of the subtopology's branch.
-        whole_partitions: whether splits have about as much to read each if no partition is divided.
     """
 
     rpc: RpcAddress
     subtopology: str
     branch: int
     splits: int
-    whole_partitions: bool = False
 
     @property
     def run(self) -> int:

@@ -1,4 +1,4 @@
-"""The stages that merge partials, or rows, with prior values, and write the store's records.
+"""The stage that merges partials, of which each key has one, with prior values, and writes the store's records.
 
 For aggregates that merge value by value (`Columnwise`). Others take Spark's grouping: see `state_lookup`.
 """
@@ -17,7 +17,6 @@ from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects
 from kohort.spark.jobs.arrow_key_encoding import key_objects, window_texts
 from kohort.spark.jobs.arrow_values import json_numbers, json_object, number_texts
-from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.errors import AggregationError
 from kohort.spark.jobs.stages.context import STATE_LOOKUP, Stage, StageContext, task_number, then_freeze_garbage
@@ -37,7 +36,6 @@ MERGED_SCHEMA: Final = pa.schema(
 """What the stage gives: records of the store, as in `kohort.spark.epoch.ROWS_SCHEMA`."""
 _ROWS_AT_ONCE: Final = 16_384
 """Texts of states are several times as large as what Spark gives: more at once take more memory, and no less time."""
-_GROUPED: Final = {Fold.SUM: "sum", Fold.COUNT: "sum", Fold.MIN: "min", Fold.MAX: "max"}
 _INTERNAL: Final = (PARTITION, TIMESTAMP, RECORDS)
 
 
@@ -92,17 +90,9 @@ class StateMerge:
     results: tuple[Result, ...]
     checked: bool
 
-    @property
-    def groups(self) -> bool:
-        """Whether it can group rows, too: Arrow's grouping passes over NaN, which in Spark is the largest."""
-        pairs = zip(self.folds, self.kinds.types, strict=True)
-        return not any(fold in (Fold.MIN, Fold.MAX) and pa.types.is_floating(kind) for fold, kind in pairs)
-
 
 def state_merge_stage(context: StageContext, merge: StateMerge) -> Stage:
-    """A stage over partials, of which each key has one.
-
-    Their columns: `_partition`, `_time`, `_records`, `_key` or what it is made of, and the state columns in their own
+    """A stage over `_partition`, `_time`, `_records`, `_key` or what it is made of, and the state columns in their own
     types, in this order.
 
     Partials without a partition, and those that no window takes, are dropped.
@@ -112,61 +102,6 @@ def state_merge_stage(context: StageContext, merge: StateMerge) -> Stage:
         return then_freeze_garbage(_run(context, merge, batches))
 
     return stage
-
-
-def grouping_stage(context: StageContext, merge: StateMerge) -> Stage:
-    """The same over rows, as partials of themselves; all rows of a key are in one split."""
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(_run(context, merge, _grouped(merge, batches)))
-
-    return stage
-
-
-def _grouped(merge: StateMerge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The partials of a split's rows."""
-    given = [batch for batch in batches if batch.num_rows]
-    if not given:
-        return
-    rows = pa.Table.from_batches(given)
-    end = len(_INTERNAL) + (1 if merge.key is None else merge.key.columns)
-    names = rows.column_names
-    state = names[end:]
-    if merge.checked:
-        rows = _widened(merge, rows, state)
-    folds = [_GROUPED[fold] for fold in merge.folds]
-    by = [PARTITION, *names[len(_INTERNAL) : end]]
-    wanted = [(TIMESTAMP, "max"), (RECORDS, "sum"), *zip(state, folds, strict=True)]
-    found = rows.group_by(by, use_threads=False).aggregate(wanted)
-    columns = {name: f"{name}_{fold}" for name, fold in wanted}
-    partials = found.select([columns.get(name, name) for name in names]).rename_columns(names)
-    yield one_batch(_narrowed(merge, partials, state))
-
-
-def _widened(merge: StateMerge, rows: pa.Table, state: list[str]) -> pa.Table:
-    """With sums of whole numbers as decimals where they might not fit: Arrow's grouping doesn't notice."""
-    for name, fold, kind in zip(state, merge.folds, merge.kinds.types, strict=True):
-        if fold is Fold.SUM and pa.types.is_integer(kind):
-            least, most = pc.min_max(rows[name]).values()
-            if least.is_valid and max(-least.as_py(), most.as_py()) * rows.num_rows >= 2**63:
-                rows = rows.set_column(rows.column_names.index(name), name, rows[name].cast(pa.decimal128(38)))
-    return rows
-
-
-def _narrowed(merge: StateMerge, partials: pa.Table, state: list[str]) -> pa.Table:
-    """With the state columns in their own types again."""
-    for name, kind in zip(state, merge.kinds.types, strict=True):
-        if partials[name].type != kind:
-            try:
-                column = partials[name].cast(kind)
-            except pa.ArrowInvalid as error:
-                raise _too_large(merge, error) from None
-            partials = partials.set_column(partials.column_names.index(name), name, column)
-    return partials
-
-
-def _too_large(merge: StateMerge, error: pa.ArrowInvalid) -> AggregationError:
-    return AggregationError(f"aggregate {merge.lookup.store!r}: a sum is too large for its type: {error}")
 
 
 def _run(context: StageContext, merge: StateMerge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -246,7 +181,7 @@ def _added(merge: StateMerge, column: pa.Array, before: pa.Array) -> pa.Array:
     try:
         return pc.add_checked(column, before)
     except pa.ArrowInvalid as error:
-        raise _too_large(merge, error) from None
+        raise AggregationError(f"aggregate {merge.lookup.store!r}: a sum is too large for its type: {error}") from None
 
 
 def _values(merge: StateMerge, state: list[pa.Array]) -> pa.Array:

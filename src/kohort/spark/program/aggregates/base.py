@@ -57,7 +57,7 @@ class Aggregation(ABC):
 
     @property
     def columnwise(self) -> Columnwise | None:
-        """The aggregate without Spark's grouping; None where only Spark can."""
+        """`merge` and `finish` without Spark; None where only Spark can."""
         return None
 
     @abstractmethod
@@ -88,11 +88,6 @@ def type_of(rows: DataFrame, given: str | Column) -> DataType:
     if isinstance(given, str) and given in rows.columns:
         return rows.schema[given].dataType  # spares Spark the analysis
     return rows.select(column(given).alias("x")).schema[0].dataType
-
-
-def counted(of: str | Column | None) -> Column:
-    """1 for a row that counts, or else 0."""
-    return F.lit(1) if of is None else F.when(column(of).isNotNull(), 1).otherwise(0)
 
 
 def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:

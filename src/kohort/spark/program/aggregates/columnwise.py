@@ -1,13 +1,9 @@
-"""How some aggregates merge states value by value: so Arrow can do it, beside the store."""
+"""How some aggregates merge two states value by value, which needs no grouping: so Arrow can do it beside the store."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 __all__ = ["Columnwise", "Fold"]
 
@@ -23,15 +19,13 @@ class Fold(StrEnum):
 
 @dataclass(frozen=True)
 class Columnwise:
-    """The same as an aggregate's `partial`, `merge` and `finish`.
+    """The same as an aggregate's `merge` and `finish`, for one partial and one prior state.
 
     Attributes:
-        row: the state columns of a single row, as expressions over it, in their order; the aggregate casts them.
-        folds: what two values of each make.
+        folds: of each state column, in their order.
         mean: whether the result is the first state column divided by the second, null where that is 0; else it is the
             only one.
     """
 
-    row: tuple[Column, ...]
     folds: tuple[Fold, ...]
     mean: bool = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, DecimalType
 
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, counted, numeric, state, type_of
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, numeric, state, type_of
 from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ class Avg(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise | None:
-        if self.decimal is not None:
-            return None
-        return Columnwise((column(self.of), counted(self.of)), (Fold.SUM, Fold.COUNT), mean=True)
+        return Columnwise((Fold.SUM, Fold.COUNT), mean=True) if self.decimal is None else None
 
     def partial(self, name: str) -> Named:
         of = column(self.of)

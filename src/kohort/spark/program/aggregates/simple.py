@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, counted, numeric, state
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, numeric, state
 from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Count(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise:
-        return Columnwise((counted(self.of),), (Fold.COUNT,))
+        return Columnwise((Fold.COUNT,))
 
     def partial(self, name: str) -> Named:
         return [(name, F.count(F.lit(1) if self.of is None else column(self.of)))]
@@ -44,7 +44,7 @@ class Sum(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise:
-        return Columnwise((column(self.of),), (Fold.SUM,))
+        return Columnwise((Fold.SUM,))
 
     def partial(self, name: str) -> Named:
         return [(name, F.sum(column(self.of)))]
@@ -63,7 +63,7 @@ class Extreme(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise:
-        return Columnwise((column(self.of),), (Fold.MAX if self.largest else Fold.MIN,))
+        return Columnwise((Fold.MAX if self.largest else Fold.MIN,))
 
     def partial(self, name: str) -> Named:
         return [(name, self._best(column(self.of)))]
