@@ -188,7 +188,7 @@ def phases(title: str, start: Start) -> Table:
 
 
 def epochs(done: Sequence[EpochDone]) -> Table:
-    """Where Kohort's time went, by subtopology; these run beside each other."""
+    """Where Kohort's time went, by subtopology."""
     shown = Table(title="Kohort's epochs in the run of all records at once")
     for column in ("subtopology", "epochs", "records", "median epoch", "in Spark", "in the transaction", "busy"):
         shown.add_column(column, justify="left" if column == "subtopology" else "right")
@@ -213,17 +213,14 @@ def costs(measured: Epochs) -> Table:
     shown = Table(title="Kohort's epochs in an application that has nothing else to do")
     for column in ("", "epochs", "median", "95 %", "in Spark", "in the transaction", "aim", ""):
         shown.add_column(column, justify="right" if column not in ("", "aim") else "left")
-    small = {"0": f"{SMALL:,} flights: decode, aggregate", "1": "  their partials: merge with the store"}
-    for part, title in small.items():
-        own = [epoch for epoch in measured.small if epoch.subtopology == part]
-        took = sorted(epoch.took_ms for epoch in own)
-        shown.add_row(
-            title, f"{len(own)}", _number(middle(took), " ms"),
-            _number(took[len(took) * 95 // 100] if took else math.nan, " ms"),
-            _number(middle([epoch.job_ms for epoch in own]), " ms"),
-            _number(middle([epoch.commit_ms for epoch in own]), " ms"),
-            f"≤ {EPOCH_MS} ms", MET if middle(took) <= EPOCH_MS else MISSED,
-        )  # fmt: skip
+    took = sorted(epoch.took_ms for epoch in measured.small)
+    shown.add_row(
+        f"{SMALL:,} flights: decode, aggregate, merge", f"{len(took)}", _number(middle(took), " ms"),
+        _number(took[len(took) * 95 // 100] if took else math.nan, " ms"),
+        _number(middle([epoch.job_ms for epoch in measured.small]), " ms"),
+        _number(middle([epoch.commit_ms for epoch in measured.small]), " ms"),
+        f"≤ {EPOCH_MS} ms", MET if middle(took) <= EPOCH_MS else MISSED,
+    )  # fmt: skip
     # What counts is the whole epoch: the transaction, and all around the job, hold the next records up as well.
     in_spark = middle([epoch.records / epoch.job_ms * 1000 for epoch in measured.large])
     shown.add_row(

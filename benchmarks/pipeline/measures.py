@@ -167,7 +167,7 @@ class Epochs:
     """Kohort's epochs, as it tells them, of an application that is warm and has nothing else to do.
 
     Attributes:
-        small: those of `SMALL` flights that were sent at once, and of what they come to in the second subtopology.
+        small: those of `SMALL` flights that were sent at once; what they come to is merged in them.
         large: those of `LARGE` flights and more, from a backlog, that began after all of it was written.
     """
 
@@ -182,7 +182,7 @@ class Epochs:
     @property
     def brief(self) -> str:
         """In a line."""
-        small = middle([epoch.took_ms for epoch in self.small if epoch.subtopology == "0"])
+        small = middle([epoch.took_ms for epoch in self.small])
         return f"{small:,.0f} ms for {SMALL:,} flights, {self.rate:,.0f} flights/s in large ones"
 
 
@@ -417,7 +417,7 @@ class Bench:
             backlogs = [send(self.flights, BACKLOG * len(self.flights)) for _ in range(BACKLOGS)]
         told = [one for _, one in read_journals(job.directory).epochs()]
         return Epochs(
-            small=[one for one in told if warm < one.at <= few and (one.subtopology != "0" or one.records == SMALL)],
+            small=[one for one in told if warm < one.at <= few and one.records == SMALL],
             large=large_epochs(told, backlogs[BACKLOGS // 2 :]),
         )
 
