@@ -19,7 +19,7 @@ MAKER = SubtopologyPlan(
 )
 MERGER = SubtopologyPlan("1", SubtopologyInputs("r", {}), {0: StoreOutput("counts", "changelog")})
 OTHER = SubtopologyPlan("2", SubtopologyInputs("t", {}), {0: TopicOutput("out")})
-T0, M0, M1 = TaskId("0", 0), TaskId("1", 0), TaskId("1", 1)
+T0, T1, M0, M1 = TaskId("0", 0), TaskId("0", 1), TaskId("1", 0), TaskId("1", 1)
 S0, R0, R1 = At("s", 0), At("r", 0), At("r", 1)
 
 
@@ -117,6 +117,15 @@ def test_rows_of_a_task_that_comes_may_have_gone_before() -> None:
     world.sees({R0: 0}, {R0: 0})
     assert not world.manager.epochs["1"].unsettled
     world.runs(T0)
+    assert world.manager.epochs["1"].unsettled == {R0}
+
+
+def test_rows_of_a_task_that_comes_during_an_epoch_may_have_gone_before_too() -> None:
+    world = Chained()
+    world.runs(T0, M0)
+    world.sees({S0: 10, R0: 0}, {R0: 0})
+    world.runs(T1)
+    world.goes_on({0: 1})
     assert world.manager.epochs["1"].unsettled == {R0}
 
 

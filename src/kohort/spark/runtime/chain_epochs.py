@@ -145,9 +145,10 @@ class ChainEpochs:
     def restored(self, task: LocalTask) -> None:
         """A task is about to run: those that merge its rows first have to read what was made before it came here."""
         task.merges_from = None
-        for output in self.chain.mergeable(task.id.subtopology).values():
-            for merger in self._mergers(output):
-                merger.merges_from = None
+        mergers = {output.merged_by for output in self.chain.mergeable(task.id.subtopology).values()}
+        for other in self.tasks.values():
+            if other.id.subtopology in mergers:
+                other.merges_from = None
         self._look_is_old = True
 
     def looked(
