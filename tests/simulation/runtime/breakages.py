@@ -237,7 +237,7 @@ def merged_unfenced() -> Any:
 
 def held_for_ever() -> Any:
     """A stream waits for tasks that merge, however long they have to wait themselves."""
-    return patch("kohort.spark.runtime.chain_epochs._HOLDS", 10**9)
+    return patch("kohort.spark.runtime.chain_epochs._HELD_S", 10**9)
 
 
 # Activation -----------------------------------------------------------------------------------------------------------

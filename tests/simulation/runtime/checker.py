@@ -140,7 +140,7 @@ class Checker:
 
     def epoch_over(self, epoch: Epoch, *, failed: bool) -> None:
         """An epoch is stored, or has failed."""
-        for task in epoch.plan.all_tasks:
+        for task in epoch.plan.tasks:
             self._failures[task] = self._failures[task] + 1 if failed else 0
 
     def stops(self, why: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kohort.client.types import TopicPartition as At
 from kohort.spark.epoch import EpochStatistics, Mergers
 from kohort.spark.program.committed_metadata import committed_by
@@ -11,6 +13,7 @@ from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput
 from kohort.spark.runtime.task_states import TaskEffect, TaskState
+from kohort.spark.runtime.window_closing import Windows
 from kohort.streams.tasks import Role, TaskId
 from tests.spark.runtime.test_task_manager import ManagedTasks
 
@@ -26,8 +29,8 @@ S0, R0, R1 = At("s", 0), At("r", 0), At("r", 1)
 class Chained(ManagedTasks):
     """A manager of two subtopologies, of which one merges what the other makes."""
 
-    def __init__(self) -> None:
-        super().__init__(MAKER, MERGER)
+    def __init__(self, merger: SubtopologyPlan = MERGER) -> None:
+        super().__init__(MAKER, merger)
 
     def runs(self, *tasks: TaskId, at: int = 0) -> None:
         """Tasks are assigned, and restored."""
@@ -37,9 +40,10 @@ class Chained(ManagedTasks):
             topic = "s" if task.subtopology == "0" else "r"
             self.do(self.manager.restored(task, operation, {At(topic, task.partition): at}, None))
 
-    def sees(self, ends: dict[At, int], written: dict[At, int] | None = None) -> None:
+    def sees(self, ends: dict[At, int], written: dict[At, int] | None = None, now: float = 0.0) -> None:
         operation = self.epoch(EpochEffect.LOOK).operation
-        self.do(self.manager.looked("0", operation, ends, written or {}, {"r": 2}, 0.0))
+        self.manager.epochs["0"].ends_read(ends, 0.0)
+        self.do(self.manager.looked("0", operation, ends, written or {}, {"r": 2}, now))
 
     def goes_on(self, merged: dict[int, int | None] | None = None) -> Epoch:
         """The epoch that is under way is done."""
@@ -99,13 +103,11 @@ def test_it_doesnt_wait_for_ever() -> None:
     world = Chained()
     world.runs(T0, M0)
     world.sees({S0: 10, R0: 0}, {R0: 7})
-    waited = 0
-    while world.epochs is not None and world.epochs.effect is EpochEffect.PAUSE:
-        waited += 1
-        assert waited < 100
+    assert world.manager.reason == "subtopology 0 waits until what was written to r-0 is merged"
+    for now in (0.5, 0.9, 1.0):
         world.do(world.manager.epoch_happened("0", world.epoch(EpochEffect.PAUSE).operation, EpochEvent.DUE))
-        world.sees({S0: 10, R0: 0})
-    assert waited > 1
+        world.sees({S0: 10, R0: 0}, now=now)
+    assert world.manager.reason is None
     epoch = world.goes_on()
     assert epoch.plan.subtopology == "0" and not epoch.plan.mergers
     assert world.manager.epochs["0"].unsettled == {R0}  # the epoch has written to it
@@ -159,3 +161,32 @@ def test_others_rows_go_through_the_topic() -> None:
     epoch = world.goes_on({0: 1})
     assert epoch.plan.mergers == {1: (M0,)}
     assert world.manager.epochs["0"].unsettled == {R1}
+
+
+def test_what_waits_for_a_window_isnt_outrun() -> None:
+    """What is merged at once moves stream time on: others' rows that wait for long would come late."""
+    windowed = replace(MERGER, branches={0: StoreOutput("counts", "changelog", Windows(60_000, grace=0))})
+    for merger, expected in ((MERGER, {1: (M0,)}), (windowed, {})):
+        world = Chained(merger)
+        world.runs(T0, M0)
+        world.sees({S0: 10, R0: 0}, {R0: 0})
+        assert world.goes_on({0: 1}).plan.mergers == {1: (M0,)}
+        world.sees({S0: 20, R0: 100_000})
+        assert world.goes_on().plan.subtopology == "1"  # only some of it
+        assert world.goes_on({0: 1} if expected else None).plan.mergers == expected
+
+
+def test_a_merger_isnt_to_blame_for_an_epoch_that_fails() -> None:
+    world = Chained()
+    world.runs(T0, M0)
+    world.sees({S0: 10, R0: 0}, {R0: 0})
+    world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "an executor is gone")
+    assert (world.manager.tasks[T0].failures, world.manager.tasks[M0].failures) == (1, 0)
+
+
+def test_who_stops_the_application_is_told() -> None:
+    world = Chained()
+    world.runs(T0, M0)
+    world.sees({S0: 10, R0: 5}, {R0: 5})
+    world.epoch_event(EpochEffect.JOB, EpochEvent.STOP, "a bug")
+    assert world.manager.stopped == {"1": "a bug"}

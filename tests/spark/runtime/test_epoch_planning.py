@@ -65,7 +65,9 @@ def test_streams_are_read_in_order_unless_they_are_held() -> None:
     for held, expected in (("none", ["r", "s"]), ("0", ["r"]), ("1", ["s"])):
         positions = dict.fromkeys(ends, 0)
         this, seen = PollRound(inputs, ends), []
-        while (plan := this.next(positions, tasks, _ten, held=lambda name, held=held: name == held)) is not None:
+        while (
+            plan := this.next(positions, tasks, _ten, held=lambda plan, held=held: plan.subtopology == held)
+        ) is not None:
             seen.append(plan.ranges[0].topic)
             _moved(positions, plan)
         assert seen == expected

@@ -32,6 +32,7 @@ def session_settings(spark: SparkSession, parallelism: int, group_bytes: int = _
         _SHUFFLE: str(parallelism),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.useLargeVarTypes": "false",
         # For sketches of more groups than that rows are sorted instead of hashed, which takes longer but less memory.
         _HASHED: str(max(_HASHED_AT_LEAST, _HEAP_BYTES // (parallelism * max(group_bytes, 1)))),
     }

@@ -1,4 +1,4 @@
-"""Chains: subtopologies that hand each other rows, and so go through epochs together. Pure."""
+"""Chains: a subtopology and those that merge what it makes, which go through epochs together. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kohort.streams.tasks import TaskId
 
 @dataclass(frozen=True)
 class Chain:
-    """Subtopologies of which some merge what others make, or just one.
+    """A subtopology and those that merge what it makes, if any do.
 
     They share epochs, one after the other, and a producer. So what is made for a task that runs here can be merged by
     that task at once, in the same transaction, instead of going through the repartition topic.
 
     Attributes:
-        subtopologies: by id, those that merge rows before those that make them: rounds go in this order, so that what
-            waits in repartition topics is read before more is made.
+        subtopologies: by id, those that merge rows before the one that makes them: rounds go in this order, so
+            that what waits in repartition topics is read before more is made.
     """
 
     subtopologies: Mapping[str, SubtopologyPlan]
@@ -66,43 +66,18 @@ class Chain:
 
 
 def chains_of(subtopologies: Mapping[str, SubtopologyPlan]) -> list[Chain]:
-    """The chains of an application."""
-    made_for: dict[str, list[str]] = {name: [] for name in subtopologies}
-    for name, plan in subtopologies.items():
-        for output in plan.branches.values():
-            if isinstance(output, TopicOutput) and output.merged_by is not None:
-                made_for[output.merged_by].append(name)
-    chains: list[Chain] = []
-    left = dict.fromkeys(sorted(subtopologies))
-    while left:
-        linked = _linked(next(iter(left)), made_for)
-        names = [name for name in _readers_first(made_for) if name in linked]
-        chains.append(Chain({name: subtopologies[name] for name in names}))
-        left = {name: None for name in left if name not in linked}
-    return chains
-
-
-def _linked(start: str, made_for: Mapping[str, list[str]]) -> set[str]:
-    """All subtopologies that one is linked to, over however many others."""
-    pairs = [(name, source) for name, sources in made_for.items() for source in sources]
-    linked: set[str] = set()
-    new = {start}
-    while new:
-        linked |= new
-        new = {other for pair in pairs if linked.intersection(pair) for other in pair} - linked
-    return linked
-
-
-def _readers_first(made_for: Mapping[str, list[str]]) -> list[str]:
-    """Those that read rows before those that make them. There are no circles."""
-    order: list[str] = []
-
-    def add(name: str) -> None:
-        for source in made_for[name]:
-            add(source)
-        if name not in order:
-            order.append(name)
-
-    for name in sorted(made_for):
-        add(name)
-    return order[::-1]
+    """The chains of an application: each subtopology that makes rows, after those that merge them. None does both."""
+    made: dict[str, list[str]] = {
+        name: [
+            output.merged_by
+            for output in plan.branches.values()
+            if isinstance(output, TopicOutput) and output.merged_by is not None
+        ]
+        for name, plan in sorted(subtopologies.items())
+    }
+    merge = {merger for mergers in made.values() for merger in mergers}
+    return [
+        Chain({each: subtopologies[each] for each in (*mergers, name)})
+        for name, mergers in made.items()
+        if name not in merge
+    ]

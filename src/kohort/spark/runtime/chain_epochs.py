@@ -19,7 +19,7 @@ from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
 from kohort.spark.runtime.epoch_states import TRANSITIONS, EpochEffect, EpochEvent, EpochState
 from kohort.spark.runtime.local_task import LocalTask
-from kohort.spark.runtime.subtopology_plan import TopicOutput
+from kohort.spark.runtime.subtopology_plan import StoreOutput, TopicOutput
 from kohort.spark.runtime.task_states import TaskEvent, TaskState
 from kohort.spark.runtime.window_closing import later
 from kohort.streams.tasks import TaskId
@@ -31,7 +31,7 @@ _GATHER_S: Final = 0.5
 _UNSEEN_S: Final = 0.5
 _SHORT_S: Final = 15.0
 _LITTLE: Final = 20_000
-_HOLDS: Final = 20
+_HELD_S: Final = 1.0
 _RESEND_S: Final = (0.05, 1.0)  # the first pause, and the longest
 _GETS_ON: Final = frozenset(
     {EpochEvent.READY, EpochEvent.COMMITTED, EpochEvent.NOTHING, EpochEvent.NO_TASKS, EpochEvent.ABORTED}
@@ -54,7 +54,7 @@ class ChainEpochs:
         epoch: the one that is under way.
         why, why_since: why it doesn't get on, and the number of the event that said so.
         changes: how often that has changed.
-        stopped: why the application stops, if it does here.
+        stopped, stopped_in: why the application stops, if it does here, and in which subtopology.
         ends, ends_at: where the inputs ended when somebody looked last, and when that was (s since 1970).
     """
 
@@ -75,6 +75,7 @@ class ChainEpochs:
         self.why_since = 0
         self.changes = 0
         self.stopped: str | None = None
+        self.stopped_in = chain.id
         self.ends: Mapping[TopicPartition, int] = {}
         self.ends_at = 0.0
         self._program, self._move, self._effects = program, move, effects
@@ -82,11 +83,12 @@ class ChainEpochs:
         self._round: PollRound | None = None
         self._partitions: Mapping[str, int] = {}
         self._has_read = False  # in this round
-        self._number = 0
+        self._numbers = dict.fromkeys(chain.subtopologies, 0)
         self._short_since: float | None = None
         self._seconds = 0.0
         self._look_is_old = False
-        self._holds = dict.fromkeys(chain.subtopologies, 0)
+        self._held_since: float | None = None
+        self._looked_at, self._look = 0.0, 0
 
     # What is known -----------------------------------------------------------------------------------------------
 
@@ -186,6 +188,7 @@ class ChainEpochs:
                 if task.merges_from is None:
                     task.merges_from = written.get(at)
         self._round, self._partitions, self._has_read = PollRound(self.chain.inputs, ends), partitions, False
+        self._looked_at, self._look = now, number
         self._continue_round()
 
     def _continue_round(self) -> None:
@@ -194,19 +197,24 @@ class ChainEpochs:
             self.happened(EpochEvent.NO_TASKS)
             return
         plan = None
+        held: str | None = None
+
+        def is_held(plan: EpochPlan) -> bool:
+            nonlocal held
+            held = self._held_by(plan)
+            return held is not None
+
         if self._round is not None:
-            plan = self._round.next(
-                self.positions(), running, lambda name: self._limits[name].records, held=self._is_held
-            )
+            plan = self._round.next(self.positions(), running, lambda name: self._limits[name].records, held=is_held)
         if plan is not None:
             self._has_read = True
             self.epoch = self._planned(replace(plan, mergers=self._merging(plan)))
             self.happened(EpochEvent.READY)
         else:
-            self.happened(EpochEvent.ROUND_OVER if self._has_read else EpochEvent.NOTHING)
+            self.happened(EpochEvent.ROUND_OVER if self._has_read else EpochEvent.NOTHING, held, self._look)
 
     def _planned(self, plan: EpochPlan) -> Epoch:
-        self._number += 1
+        self._numbers[plan.subtopology] += 1
         times = {task.partition: self.tasks[task].stream_time for task in plan.tasks}
         known = {partition: at for partition, at in times.items() if at is not None}
         topic = plan.ranges[0].topic
@@ -220,7 +228,7 @@ class ChainEpochs:
             )
             for number, tasks in plan.mergers.items()
         }
-        epoch_input = EpochInput(self._number, plan.ranges, known, of_topic, mergers)
+        epoch_input = EpochInput(self._numbers[plan.subtopology], plan.ranges, known, of_topic, mergers)
         merger_times = {number: dict(each.stream_times) for number, each in mergers.items()}
         return Epoch(plan, epoch_input, table, times, merger_times)
 
@@ -243,7 +251,11 @@ class ChainEpochs:
         merging: dict[int, tuple[TaskId, ...]] = {}
         for number, output in self.chain.mergeable(plan.subtopology).items():
             known = self._partitions.get(output.topic, 0)
-            ready = [task for task in self._mergers(output) if known and self._behind(task, output) == 0]
+            ready = [
+                task
+                for task in self._mergers(output)
+                if known and self._behind(task, output) == 0 and not self._is_outrun(task, output)
+            ]
             if ready:
                 merging[number] = tuple(task.id for task in ready)
             for task in self.tasks.values():
@@ -257,21 +269,32 @@ class ChainEpochs:
             return None
         return max(0, task.merges_from - task.positions[TopicPartition(output.topic, task.id.partition)])
 
-    def _is_held(self, subtopology: str) -> bool:
-        """Whether a stream waits for tasks that could merge its rows at once, but for a little that they must read.
+    def _is_outrun(self, task: LocalTask, output: TopicOutput) -> bool:
+        """Whether what waits in the topic would come late after what is merged at once, which moves stream time on."""
+        (store,) = self.chain.subtopologies[task.id.subtopology].branches.values()
+        if not isinstance(store, StoreOutput) or store.windows is None or store.windows.grace is None:
+            return False
+        at = TopicPartition(output.topic, task.id.partition)
+        return self.ends.get(at, 0) - task.positions[at] > _LITTLE
+
+    def _held_by(self, plan: EpochPlan) -> str | None:
+        """Why a stream waits: for tasks that could merge its rows at once, but for a little that they must read first.
 
         Not for long: what they have to read may be part of a transaction whose instance hangs.
         """
-        missing = [
-            self._behind(task, output)
-            for output in self.chain.mergeable(subtopology).values()
+        behind = {
+            TopicPartition(output.topic, task.id.partition): self._behind(task, output)
+            for output in self.chain.mergeable(plan.subtopology).values()
             for task in self._mergers(output)
-        ]
-        if not any(behind is None or 0 < behind <= _LITTLE for behind in missing):
-            self._holds[subtopology] = 0
-            return False
-        self._holds[subtopology] += 1
-        return self._holds[subtopology] <= _HOLDS
+        }
+        waits = [at for at, left in behind.items() if left is None or 0 < left <= _LITTLE]
+        if plan.input != STREAM or not waits:
+            self._held_since = None
+            return None
+        self._held_since = self._looked_at if self._held_since is None else self._held_since
+        if self._looked_at - self._held_since >= _HELD_S:
+            return None
+        return f"subtopology {plan.subtopology} waits until what was written to {waits[0]} is merged"
 
     def job_done(self, statistics: EpochStatistics) -> None:
         """The epoch's job is done, and its rows can be sent."""
@@ -319,12 +342,10 @@ class ChainEpochs:
         for each, task_id in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True):
             task = self.tasks[task_id]
             task.positions[TopicPartition(each.topic, each.partition)] = each.end
-            task.stream_time = epoch.stream_times[each.partition]
+            task.stream_time, task.failures = epoch.stream_times[each.partition], 0
         for number, tasks in epoch.plan.mergers.items():
             for task_id in tasks:
                 self.tasks[task_id].stream_time = epoch.merger_times[number][task_id.partition]
-        for task in self._in_epoch():
-            task.failures = 0
         statistics = epoch.statistics
         limit = self._limits[epoch.plan.subtopology]
         limit.took(took_ms, epoch.epoch_input.length, statistics.records, statistics.bytes)
@@ -348,6 +369,7 @@ class ChainEpochs:
                 self.epoch = None
             case EpochEvent.STOP:
                 self.stopped = why
+                self.stopped_in = self.chain.id if self.epoch is None else self.epoch.plan.subtopology
                 self._move_all(TaskEvent.EPOCH_FAILED)
         self.tasks_moved()
 
@@ -394,14 +416,14 @@ class ChainEpochs:
                 pause, self._seconds = self._seconds, min(2 * self._seconds, _RESEND_S[1])
                 return pause
             case EpochEffect.BACK_OFF:
-                return _BACK_OFF_S[max(task.failures for task in self._in_epoch())]
+                return _BACK_OFF_S[max(task.failures for task in self._readers())]
         return 0.0
 
     def _failed(self, why: str | None) -> str | None:
         """An epoch failed: counts that; returns why the application stops, if it was once too often."""
         assert self.epoch is not None
         self._limits[self.epoch.plan.subtopology].failed()
-        tasks = self._in_epoch()
+        tasks = self._readers()
         for task in tasks:
             task.failures += 1
         if all(task.failures < ATTEMPTS for task in tasks):
@@ -420,6 +442,10 @@ class ChainEpochs:
     def _in_epoch(self) -> list[LocalTask]:
         """The epoch's tasks: none of them goes before the epoch is over."""
         return [] if self.epoch is None else [self.tasks[task] for task in self.epoch.plan.all_tasks]
+
+    def _readers(self) -> list[LocalTask]:
+        """Those of the epoch's tasks whose records are read: mergers have nothing to do with its failure."""
+        return [] if self.epoch is None else [self.tasks[task] for task in self.epoch.plan.tasks]
 
     @property
     def _subtopology(self) -> str:

@@ -91,9 +91,8 @@ class ChainRunner:
             dict(epoch.stream_times),
             self._scan,
             {
-                number: MergedRows(store, dict(epoch.merger_times[number]))
+                number: MergedRows(self._merged_store(plan, number), dict(epoch.merger_times[number]))
                 for number in epoch.plan.mergers
-                for store in [self._merged_store(plan, number)]
             },
         )
         self.out_records, self.repartitioned = self._writes.records, self._writes.repartitioned
@@ -141,7 +140,6 @@ class ChainRunner:
     def _forget(self) -> None:
         """Let go of the epoch's tables and stores: the next one may be long in coming."""
         self._writes, self._positions, self._in_epoch = EpochWrites(), {}, {}
-        pa.default_memory_pool().release_unused()
 
     def _merged_store(self, plan: SubtopologyPlan, number: int) -> StoreOutput:
         """Where the rows of a branch go that are merged at once."""
@@ -170,3 +168,4 @@ class ChainRunner:
         for (store, _, partition), table in self._writes.changelogs.items():
             keys, values = table["key"].combine_chunks(), table["value"].combine_chunks()
             self._in_epoch[store, partition].write(keys, values, self._positions[store, partition])
+        pa.default_memory_pool().release_unused()

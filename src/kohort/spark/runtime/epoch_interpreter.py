@@ -201,7 +201,11 @@ class EpochInterpreter:
                 lag=self._manager.epochs[name].lag(name), tasks=tuple(map(str, epoch.done_by)),
                 took_ms=(time.monotonic() - began) * 1000, job_ms=(sending - began) * 1000,
                 commit_ms=(storing - sending) * 1000,
-                positions={str(partition): each.offset for partition, each in offsets.items()},
+                positions={
+                    str(at): offsets[at].offset
+                    for each in epoch.plan.ranges
+                    for at in [TopicPartition(each.topic, each.partition)]
+                },
             )
         )  # fmt: skip
 

@@ -76,7 +76,7 @@ class PollRound:
         tasks: Sequence[TaskId],
         limit: Callable[[str], int],
         *,
-        held: Callable[[str], bool] = lambda _: False,
+        held: Callable[[EpochPlan], bool] = lambda _: False,
     ) -> EpochPlan | None:
         """The next epoch; None when the round is over.
 
@@ -84,14 +84,15 @@ class PollRound:
             positions: where the tasks read on.
             tasks: those that are ready. One that came after the round began has to wait for the next one.
             limit: how many records at most an epoch of a subtopology reads.
-            held: whether a subtopology's stream isn't to be read in this round.
+            held: whether such an epoch of a stream isn't to be in this round.
         """
         for name, table, topic in self._tables:
             if (plan := self._plan(name, table, topic, positions, tasks, limit)) is not None:
                 return plan
         while self._streams:
             name, topic = self._streams.pop(0)
-            if not held(name) and (plan := self._plan(name, STREAM, topic, positions, tasks, limit)) is not None:
+            plan = self._plan(name, STREAM, topic, positions, tasks, limit)
+            if plan is not None and not held(plan):
                 return plan
         return None
 

@@ -73,7 +73,7 @@ class QueryableInstance:
         return {
             name: RecordsLag(each.lag(name), each.ends_at)
             for name, each in epochs.items()
-            if each.ends and each.positions()
+            if each.ends and any(task.subtopology == name and it.positions for task, it in each.tasks.items())
         }
 
     @property

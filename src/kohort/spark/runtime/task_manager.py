@@ -182,8 +182,8 @@ class TaskManager:
 
     @property
     def stopped(self) -> dict[str, str]:
-        """Why the application stops, by chain."""
-        return {each.chain.id: each.stopped for each in self.chains if each.stopped is not None}
+        """Why the application stops, by subtopology."""
+        return {each.stopped_in: each.stopped for each in self.chains if each.stopped is not None}
 
     def positions(self) -> dict[TopicPartition, int]:
         """Where the tasks that run read on."""

@@ -56,6 +56,7 @@ def _merge(
 def _placed(partials: pa.RecordBatch, state_lookup: StateLookup, mergers: Mergers) -> pa.RecordBatch:
     """With the partitions that the routes lead to."""
     routes = partials.column(ROUTE).cast(pa.binary())
+    assert not routes.null_count, "every group has a route"
     partitions = pa.array(partitions_of(pa.chunked_array([routes]), mergers.partitions), pa.int32())
     is_here = pc.is_in(partitions, value_set=pa.array(sorted(mergers.stream_times), pa.int32()))
     partitions = pc.if_else(is_here, partitions, pc.cast(pc.subtract(-1, partitions), pa.int32()))
