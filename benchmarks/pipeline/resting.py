@@ -63,11 +63,11 @@ def main() -> int:
 
 
 def _send(servers: str, records: int) -> None:
-    """A tenth at a time, so that there are some epochs."""
+    """By tenths, so that there are some epochs."""
     flights = data.load().slice(0, records)
     producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random", "linger.ms": 5})
-    for start in range(0, records, records // 10):
-        part = flights.slice(start, records // 10)
+    for each in tenths(flights.num_rows):
+        part = flights.slice(each.start, len(each))
         for key, value in zip(part["key"].to_pylist(), part["value"].to_pylist(), strict=True):
             producer.produce("flights", value, key)
             producer.poll(0)
@@ -75,22 +75,33 @@ def _send(servers: str, records: int) -> None:
         time.sleep(2)
 
 
+def tenths(records: int) -> list[range]:
+    """A tenth after the other, of one record at least; what doesn't go into ten comes last."""
+    step = max(1, records // 10)
+    return [range(start, min(start + step, records)) for start in range(0, records, step)]
+
+
 def _table(pid: int) -> Table:
-    rows = []
+    names = {}
     for each in tree.members(pid):
         with contextlib.suppress(OSError):  # it has just ended
-            rows.append((_called(each), _proportional(each), each))
-    (java,) = [each for name, _, each in rows if name == "JVM"]
-    heap, used = _heap(java)
+            names[each] = _called(each)
+    (java,) = [each for each, name in names.items() if name == "JVM"]
+    _ask(java, "GC.run")
+    committed, used = heap(_ask(java, "GC.heap_info"))
+    rows = []
+    for each, name in names.items():
+        with contextlib.suppress(OSError):
+            rows.append((name, _proportional(each), each))
     shown = Table("At rest", Column("MiB", justify="right"))
     for name, size, each in rows:
         shown.add_row(name, f"{size:,.0f}")
         if each == java:
-            shown.add_row("  of its heap, committed", f"{heap:,.0f}")
+            shown.add_row("  of its heap, committed", f"{committed:,.0f}")
             shown.add_row("    of that, used", f"{used:,.0f}")
     total = sum(size for _, size, _ in rows)
     shown.add_row("all", f"{total:,.0f}")
-    shown.add_row(f"without the heap (aim: {AIM})", f"{total - heap:,.0f}")
+    shown.add_row(f"without the heap (aim: {AIM})", f"{total - committed:,.0f}")
     return shown
 
 
@@ -108,11 +119,17 @@ def _proportional(pid: int) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _heap(java: int) -> tuple[float, float]:
-    """The heap's committed and used MiB, after a collection."""
-    subprocess.run(["jcmd", str(java), "GC.run"], check=True, capture_output=True)
-    told = subprocess.run(["jcmd", str(java), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
-    sizes = re.findall(r"(?:heap|generation|gen)\s+total\s+(\d+)K, used\s+(\d+)K", told)
+def _ask(java: int, question: str) -> str:
+    return subprocess.run(["jcmd", str(java), question], check=True, capture_output=True, text=True).stdout
+
+
+def heap(told: str) -> tuple[float, float]:
+    """The committed and used MiB of a heap, of which `jcmd PID GC.heap_info` has told."""
+    sizes = re.findall(r"\btotal (?:reserved \d+K, committed )?(\d+)K, used (\d+)K", told)
+    if not sizes:
+        raise SystemExit(
+            f"What the JVM tells of its heap can't be read (of the collectors Serial, Parallel and G1 it can):\n{told}"
+        )
     return sum(int(total) for total, _ in sizes) / 1024, sum(int(used) for _, used in sizes) / 1024
 
 

@@ -34,6 +34,7 @@ class Process:
     def __init__(self, contender: Contender, job: Job) -> None:
         self._title = contender.title
         self._moments: dict[str, Moment] = {}
+        self._ended = False  # it tells of no more phases
         self._changed = threading.Condition()
         Path(job.directory).mkdir(parents=True, exist_ok=True)
         self._said = Path(job.directory) / "stderr"
@@ -72,7 +73,7 @@ class Process:
             TimeoutError: it hasn't after ten minutes.
         """
         with self._changed:
-            there = self._changed.wait_for(lambda: phase in self._moments or not self._thread.is_alive(), PATIENCE)
+            there = self._changed.wait_for(lambda: phase in self._moments or self._ended, PATIENCE)
             if phase in self._moments:
                 return self._moments[phase]
         complaints = self._said.read_text(errors="replace")[-4000:]
@@ -87,12 +88,15 @@ class Process:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        with self._process.stdout:
-            for line in self._process.stdout:
-                words = line.decode().split()
-                if words[:1] == ["phase"]:
-                    with self._changed:
-                        self._moments.setdefault(words[3], Moment(float(words[1]), float(words[2])))
-                        self._changed.notify_all()
-        with self._changed:
-            self._changed.notify_all()
+        try:
+            with self._process.stdout:
+                for line in self._process.stdout:
+                    words = line.decode().split()
+                    if words[:1] == ["phase"]:
+                        with self._changed:
+                            self._moments.setdefault(words[3], Moment(float(words[1]), float(words[2])))
+                            self._changed.notify_all()
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()

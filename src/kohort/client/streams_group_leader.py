@@ -129,7 +129,7 @@ class StreamsGroupLeader:
             if names <= tried and not await self._cluster.wait_for_change(max(1, deadline - now())):
                 break
             new = [topic for topic in answer.missing if topic.name not in tried]
-            failed |= await self._topics.create(new, deadline - now())
+            failed |= await self._topics.create(new, deadline, now)
             tried |= names
             answer = await self._placed(members)
         if not self.due:

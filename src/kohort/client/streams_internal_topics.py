@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from kohort.client.administration.topics import NewTopic
@@ -36,8 +36,12 @@ class InternalTopics:
     def __init__(self, creator: Creator, owner: object) -> None:
         self._creator, self._owner = creator, owner
 
-    async def create(self, topics: Sequence[InternalTopic], within_ms: int) -> set[str]:
-        """Creates topics; returns the names of those that can't be. One that exists counts as created."""
+    async def create(self, topics: Sequence[InternalTopic], deadline: int, now: Callable[[], int]) -> set[str]:
+        """Creates topics; returns the names of those that can't be. One that exists counts as created.
+
+        Args:
+            deadline: until when, in ms of the clock `now`.
+        """
         if not topics:
             return set()
         log.info("%s: creating internal topics: %s", self._owner, ", ".join(topic.name for topic in topics))
@@ -45,12 +49,12 @@ class InternalTopics:
             topic.name: NewTopic(topic.name, topic.partitions, topic.replication_factor or None, topic.configs)
             for topic in topics
         }
-        failures = await self._failures(wanted.values(), within_ms)
+        failures = await self._failures(wanted.values(), deadline - now())
         refused = [wanted[name] for name, failure in failures.items() if _is(failure, ErrorCode.INVALID_CONFIG)]
         if plain := [_without_dispensable(topic) for topic in refused if topic.configs.keys() & _DISPENSABLE]:
             for topic in plain:
                 del failures[topic.name]
-            failures |= await self._failures(plain, within_ms)
+            failures |= await self._failures(plain, deadline - now())
         for name, failure in failures.items():
             log.warning("%s: topic %s can't be created: %s", self._owner, name, failure)
         return set(failures)

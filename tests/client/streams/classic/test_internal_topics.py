@@ -21,10 +21,15 @@ class Brokers:
         self.known, self.existing = set(known), existing
         self.created: dict[str, Mapping[str, str]] = {}
         self.reachable = True
+        self.now = 5_000
+        self.takes_ms = 0
+        self.timeouts_ms: list[int] = []
 
     async def create(self, *topics: NewTopic, timeout_ms: int) -> None:
         assert topics
         assert timeout_ms > 0
+        self.timeouts_ms.append(timeout_ms)
+        self.now += self.takes_ms
         if not self.reachable:
             raise RequestTimeoutError("nobody answers")
         errors = {topic.name: code for topic in topics if (code := self._error(topic)) is not None}
@@ -39,7 +44,7 @@ class Brokers:
 
 
 def create(brokers: Brokers, *topics: InternalTopic) -> set[str]:
-    return run(InternalTopics(brokers, "a member").create(topics, 1_000))
+    return run(InternalTopics(brokers, "a member").create(topics, brokers.now + 1_000, lambda: brokers.now))
 
 
 def test_brokers_before_kafka_3_6_get_topics_without_the_limit_that_they_dont_know() -> None:
@@ -50,6 +55,13 @@ def test_brokers_before_kafka_3_6_get_topics_without_the_limit_that_they_dont_kn
     )
     assert create(brokers, *topics) == set()
     assert brokers.created == {"a": {"retention.ms": "-1"}, "b": {"retention.ms": "1"}}
+
+
+def test_both_attempts_share_the_time() -> None:
+    brokers = Brokers()
+    brokers.takes_ms = 700
+    assert create(brokers, InternalTopic("a", 1, configs=FAR)) == set()
+    assert brokers.timeouts_ms == [1_000, 300]
 
 
 def test_newer_brokers_get_all_settings() -> None:

@@ -526,6 +526,42 @@ def test_a_member_gives_up_to_ask_that_all_stop_when_nobody_answers() -> None:
     scripted.sent(LeaveGroupRequest)
 
 
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_member_gives_up_to_ask_that_all_stop_when_the_leader_cant_read_it(joins: bool) -> None:
+    scripted = Scripted()
+    if joins:
+        scripted.member.begin(scripted.now)
+        scripted.join()
+        scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    else:
+        scripted.joined()
+    scripted.member.shut_application_down()
+    scripted.join(generation=2)
+    if joins:
+        scripted.member.stop(scripted.now)
+    scripted.sync(error=LeaderError.SUBSCRIPTION_UNREADABLE)
+    scripted.member.stop(scripted.now)
+    assert scripted.member.state is State.LEAVING
+    by = scripted.member.leave_by
+    while scripted.member.state is State.LEAVING:
+        scripted.heartbeat()
+        assert scripted.now <= by
+    scripted.sent(LeaveGroupRequest)
+    scripted.answer(LeaveGroupResponse())
+    assert scripted.member.state is State.LEFT
+
+
+def test_a_member_that_has_long_been_leaving_still_asks_that_all_stop() -> None:
+    scripted = Scripted().joined({A: ACTIVE})
+    scripted.member.stop(scripted.now)
+    for _ in range(5):
+        scripted.heartbeat()
+    scripted.sent(HeartbeatRequest)
+    scripted.member.shut_application_down()
+    scripted.answer(HeartbeatResponse())
+    assert scripted.join(generation=2).subscription.shutdown
+
+
 def test_statuses() -> None:
     scripted = Scripted().joined()
     status = Status(StatusCode.MISSING_SOURCE_TOPICS, "in")

@@ -36,19 +36,26 @@ CODES = st.sampled_from(
         ErrorCode.FENCED_INSTANCE_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     ]
 )  # fmt: skip
-_READABLE = st.builds(
-    Assignment,
-    tasks=st.dictionaries(st.sampled_from(TASKS), st.sampled_from(Role)),
-    join_again=st.booleans(),
-    error=st.sampled_from([LeaderError.NONE] * 12 + [*LeaderError]),
-    supported=st.integers(1, 4),
-    common=st.integers(1, 4),
-    acceptable_lag=st.none() | st.integers(0, 100),
-    probing_ms=st.none() | st.integers(0, 5_000),
-    topology=st.sampled_from([None, *[TopologyId.of(TOPOLOGY)] * 4, TopologyId(7, 7)]),
-    statuses=st.sampled_from([()] * 9 + [(Status(StatusCode.SHUTDOWN_APPLICATION, "x"),)]),
-).map(encode_assignment)
-ASSIGNMENTS = st.one_of(*[_READABLE] * 7, st.binary(max_size=8))
+
+
+def _readable(*errors: LeaderError) -> st.SearchStrategy[bytes]:
+    return st.builds(
+        Assignment,
+        tasks=st.dictionaries(st.sampled_from(TASKS), st.sampled_from(Role)),
+        join_again=st.booleans(),
+        error=st.sampled_from(errors),
+        supported=st.integers(1, 4),
+        common=st.integers(1, 4),
+        acceptable_lag=st.none() | st.integers(0, 100),
+        probing_ms=st.none() | st.integers(0, 5_000),
+        topology=st.sampled_from([None, *[TopologyId.of(TOPOLOGY)] * 4, TopologyId(7, 7)]),
+        statuses=st.sampled_from([()] * 9 + [(Status(StatusCode.SHUTDOWN_APPLICATION, "x"),)]),
+    ).map(encode_assignment)
+
+
+ASSIGNMENTS = st.one_of(*[_readable(*[LeaderError.NONE] * 12, *LeaderError)] * 7, st.binary(max_size=8))
+LUCKY_ASSIGNMENTS = _readable(*LeaderError)
+LEAVE_WITHIN, INTERVAL = 5_000, ClassicSettings().heartbeat_interval_ms
 STEPS = st.lists(
     st.sampled_from(
         ["talk"] * 14 + ["look"] * 5 + ["close"] * 3 + ["wait", "fail", "stop", "offsets", "shutdown"] + ["rejoin"] * 3
@@ -56,6 +63,7 @@ STEPS = st.lists(
     min_size=30,
     max_size=80,
 )
+STEPS_OF_LUCKY = st.lists(st.sampled_from(["talk"] * 5 + ["catch_up"] * 2 + ["shutdown", "rejoin"]), max_size=20)
 
 
 class Walk:
@@ -63,13 +71,14 @@ class Walk:
 
     def __init__(self, data: st.DataObject, instance_id: str | None) -> None:
         self.draw, self.now, self.generation = data.draw, 1_000, 0
+        self.lucky = False  # no request fails any more, though the leader may not understand the member
         self.member = ClassicMembership(
             MemberSettings(
                 group_id="app", topology=TOPOLOGY, member_id="unused", process_id="p", instance_id=instance_id
             ),
             Backoff(100, 1_000, Random(1)),
             ClassicSettings(),
-            leave_within_ms=5_000,
+            leave_within_ms=LEAVE_WITHIN,
         )
         self.has: dict[TaskId, Role] = {}
         self.closing: set[TaskId] = set()
@@ -92,13 +101,13 @@ class Walk:
             assert mine <= {task for task, role in claimed.items() if role is Role.ACTIVE}, "it claims what it runs"
         if isinstance(request, HeartbeatRequest | SyncGroupRequest):
             assert request.generation_id == member.epoch > 0
-        if self.draw(st.integers(0, 9)) == 0:
+        if not self.lucky and self.draw(st.integers(0, 9)) == 0:
             member.on_failure(self.now)
             return
         member.on_response(self.answer(request), self.now)
 
     def answer(self, request: Any) -> Any:
-        code = self.draw(CODES)
+        code = ErrorCode.NONE if self.lucky else self.draw(CODES)
         match request:
             case JoinGroupRequest():
                 self.generation += 1
@@ -109,7 +118,9 @@ class Walk:
                     skip_assignment=self.draw(st.booleans()),
                 )  # fmt: skip
             case SyncGroupRequest():
-                return SyncGroupResponse(error_code=code, assignment=self.draw(ASSIGNMENTS))
+                return SyncGroupResponse(
+                    error_code=code, assignment=self.draw(LUCKY_ASSIGNMENTS if self.lucky else ASSIGNMENTS)
+                )
             case HeartbeatRequest():
                 return HeartbeatResponse(error_code=code)
         return LeaveGroupResponse(error_code=code)
@@ -143,6 +154,12 @@ class Walk:
             else:
                 self.has[task] = role
         self.closing.clear()
+
+    def catch_up(self) -> None:
+        """The application takes all events, and closes what it is to close."""
+        for _ in range(4):
+            self.look()
+            self.close()
 
     def step(self, what: str) -> None:
         match what:
@@ -181,3 +198,23 @@ def test_whatever_happens_its_events_and_claims_make_sense(
         walk.talk()
     walk.member.abandon(walk.now)
     assert walk.member.ended
+
+
+@settings(max_examples=150)
+@given(data=st.data(), steps=STEPS_OF_LUCKY)
+def test_it_leaves_in_time_once_its_tasks_are_closed_whatever_the_leader_answers(
+    data: st.DataObject, steps: list[str]
+) -> None:
+    walk = Walk(data, None)
+    walk.lucky = True
+    walk.member.begin(walk.now)
+    for step in steps:
+        walk.step(step)
+    walk.member.stop(walk.now)
+    by = walk.now + LEAVE_WITHIN + INTERVAL  # until then it tries to tell that all are to stop
+    for _ in range(50):
+        walk.catch_up()
+        if walk.member.ended:
+            break
+        walk.talk()
+        assert walk.member.ended or walk.now <= by + INTERVAL + LEAVE_WITHIN

@@ -143,7 +143,7 @@ def test_a_reader_of_any_version_reads_the_prefix(
 
 
 @pytest.mark.parametrize(
-    ("version", "leader_version", "latest", "defies"),
+    ("version", "leader_version", "latest", "stays_too_new"),
     [
         (3, 0, 2, False),  # it has heard no leader yet
         (3, 3, 2, False),  # the leader before knew more
@@ -153,8 +153,8 @@ def test_a_reader_of_any_version_reads_the_prefix(
         (3, -1, 2, False),
     ],
 )
-def test_whether_a_writer_stays_too_new(version: int, leader_version: int, latest: int, defies: bool) -> None:
-    assert SubscriptionPrefix(version, 3, leader_version, has_tasks=True).defies(latest) == defies
+def test_whether_a_writer_stays_too_new(version: int, leader_version: int, latest: int, stays_too_new: bool) -> None:
+    assert SubscriptionPrefix(version, 3, leader_version, has_tasks=True).stays_too_new(latest) == stays_too_new
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\3\0\3\0\0", b"\0\0\0\3\0\0\1", b"\xff\xff\0\3\0\0\1more"])

@@ -67,7 +67,7 @@ def read_members(members: Iterable[JoinedMember], latest: int) -> GroupMembers:
         try:
             found = decode_subscription(data, latest)
         except TooNewError as error:
-            if not prefix.defies(latest):
+            if not prefix.stays_too_new(latest):
                 too_new.add(member_id)
                 continue
             unreadable[member_id] = f"{error}, as it has heard"

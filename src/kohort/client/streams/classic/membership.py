@@ -245,6 +245,8 @@ class ClassicMembership(StreamsMembership):
                 self._assigned(response.assignment, now)
             case HeartbeatResponse(error_code=E.NONE):
                 self._accepted(now)
+                if self._told_to_shut_down:  # to a leader that couldn't read it, and won't be told again by itself
+                    self._check_told(now)
             case (
                 SyncGroupResponse(error_code=E.REBALANCE_IN_PROGRESS)
                 | HeartbeatResponse(error_code=E.REBALANCE_IN_PROGRESS)
@@ -391,6 +393,10 @@ class ClassicMembership(StreamsMembership):
 
     def _pause(self, now: int) -> None:
         super()._pause(now)
+        self._check_told(now)
+
+    def _check_told(self, now: int) -> None:
+        """Gives up telling the group that all are to stop, once it has tried for long enough to leave without that."""
         if self._shutdown and (self._stops or self._leaves) and now >= self._tell_by:
             log.warning("%s: gave up telling the group that all are to stop", self)
             self._shutdown = False

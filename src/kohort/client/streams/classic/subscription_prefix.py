@@ -26,7 +26,7 @@ class SubscriptionPrefix(NamedTuple):
     leader_version: int
     has_tasks: bool
 
-    def defies(self, latest: int) -> bool:
+    def stays_too_new(self, latest: int) -> bool:
         """Whether it is newer than its leader knows, though its writer has heard of one that knows no more.
 
         Args:

@@ -4,9 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
@@ -19,7 +20,8 @@ import org.apache.kafka.streams.state.Stores;
 
 /**
  * Restores the store "counts". The argument is JSON: servers, application, source, partitions, directory. Tells
- * "phase SECONDS CPU NAME" when restoring begins and ends, and when all tasks run.
+ * "phase SECONDS CPU NAME" when restoring begins and ends, and when the application runs with the stores of all
+ * partitions: it may run before that, without a task.
  */
 public final class Restoring {
     private static final OperatingSystemMXBean SYSTEM =
@@ -39,12 +41,9 @@ public final class Restoring {
         builder.stream(options.get("source").asText(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
             .process(Idle::new, "counts");
         var streams = new KafkaStreams(builder.build(), configs);
-        streams.setGlobalStateRestoreListener(new Listener(options.get("partitions").asInt()));
-        streams.setStateListener((now, before) -> {
-            if (now == KafkaStreams.State.RUNNING) {
-                tell("ready");
-            }
-        });
+        var listener = new Listener(options.get("partitions").asInt());
+        streams.setGlobalStateRestoreListener(listener);
+        streams.setStateListener((now, before) -> listener.onState(now == KafkaStreams.State.RUNNING));
         Runtime.getRuntime().addShutdownHook(new Thread(streams::close));
         tell("opening");
         streams.start();
@@ -60,19 +59,26 @@ public final class Restoring {
         public void process(Record<byte[], byte[]> record) { }
     }
 
-    /** Tells when the first partition's restore begins, and when the last one's ends. */
+    /** Tells of phases; the end of a restore is called for each partition, also where nothing is left to restore. */
     private static final class Listener implements StateRestoreListener {
         private final int partitions;
-        private final AtomicInteger begun = new AtomicInteger();
-        private final AtomicInteger ended = new AtomicInteger();
+        private final Set<TopicPartition> ended = new HashSet<>();
+        private boolean begun;
+        private boolean running;
 
         Listener(int partitions) {
             this.partitions = partitions;
         }
 
+        synchronized void onState(boolean running) {
+            this.running = running;
+            tellIfReady();
+        }
+
         @Override
-        public void onRestoreStart(TopicPartition partition, String store, long start, long end) {
-            if (begun.incrementAndGet() == 1) {
+        public synchronized void onRestoreStart(TopicPartition partition, String store, long start, long end) {
+            if (!begun) {
+                begun = true;
                 tell("restoring");
             }
         }
@@ -81,9 +87,16 @@ public final class Restoring {
         public void onBatchRestored(TopicPartition partition, String store, long end, long restored) { }
 
         @Override
-        public void onRestoreEnd(TopicPartition partition, String store, long restored) {
-            if (ended.incrementAndGet() == partitions) {
+        public synchronized void onRestoreEnd(TopicPartition partition, String store, long restored) {
+            if (ended.add(partition) && ended.size() == partitions) {
                 tell("restored");
+                tellIfReady();
+            }
+        }
+
+        private void tellIfReady() {
+            if (running && ended.size() == partitions) {
+                tell("ready");
             }
         }
     }
