@@ -12,13 +12,14 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
 from rocksdict import Options, Rdict
 
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
-from kohort.spark.state.rocksdb import StoreMemory
+from kohort.spark.state.rocksdb import StoreMemory, holds_up_writes
 from kohort.spark.state.rocksdb_rows import sorted_by_key
 
 from ...waiting import eventually
@@ -171,19 +172,97 @@ def test_many_rows_are_ingested(store: Store) -> None:
     assert [each.name for each in store.path.glob("ingested*")] == []
 
 
-def test_files_that_are_ingested_are_compacted_together_after_the_next_write(store: Store) -> None:
-    def files(level: int) -> str:
-        count: str = store._db.property_value(f"rocksdb.num-files-at-level{level}")
-        return count
+def files_on_level_0(store: Store) -> int:
+    assert store._db is not None
+    count: int | None = store._db.property_int_value("rocksdb.num-files-at-level0")
+    return count or 0
 
+
+def test_files_that_are_ingested_are_compacted_together_after_the_next_write(store: Store) -> None:
     store.write(binary(b"a"), binary(b"0"), 1)
     store._db.flush()
     for position in range(2, 12):
         store.ingest(sorted_by_key(binary(b"a", b"b"), binary(b"%d" % position, b"1")), position)
-    assert files(0) == "11"
+    assert files_on_level_0(store) == 11
     store.write(binary(b"b"), binary(None), 12)
-    eventually(lambda: files(0) == "0")
+    eventually(lambda: files_on_level_0(store) == 0)
     assert store.scan().to_pylist() == [{"key": b"a", "value": b"11"}]
+
+
+@pytest.fixture
+def behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store that has so many files on level 0 that RocksDB slows down writes; it doesn't compact them."""
+    assert store._db is not None
+    store._db.set_options({"disable_auto_compactions": "true"})
+    for position in range(1, 5):  # the first goes to the last level, as nothing is there
+        store.ingest(sorted_by_key(binary(b"a", b"b"), binary(b"%d" % position, b"1")), position)
+    monkeypatch.setattr("kohort.spark.state.rocksdb.SLOWDOWN_FILES", 3)
+    return store
+
+
+def write_more(store: Store, how: str) -> None:
+    rows = sorted_by_key(binary(b"a"), binary(b"more"))
+    if how == "write":
+        store.write(*rows, 5)
+    else:
+        store.ingest(rows, 5)
+
+
+@pytest.mark.parametrize("how", ["write", "ingest"])
+def test_a_write_waits_until_compaction_has_caught_up(behind: Store, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    sleep, waited = time.sleep, []
+
+    def compact(seconds: float) -> None:
+        if not waited:
+            assert behind._db is not None and behind.position == 4
+            behind._db.set_options({"disable_auto_compactions": "false", "level0_file_num_compaction_trigger": "2"})
+        waited.append(seconds)
+        sleep(seconds)
+
+    with monkeypatch.context() as machine:
+        machine.setattr(time, "sleep", compact)
+        write_more(behind, how)
+    assert waited and files_on_level_0(behind) < 3
+    assert behind.position == 5 and value_of(behind, b"a") == b"more"
+
+
+@pytest.mark.parametrize("how", ["write", "ingest"])
+def test_closing_does_not_wait_for_compaction(behind: Store, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    closing = threading.Thread(target=behind.close)
+    sleep = time.sleep
+
+    def close_meanwhile(seconds: float) -> None:
+        if closing.ident is None:
+            closing.start()
+        sleep(seconds)
+
+    with monkeypatch.context() as machine, pytest.raises(StoreClosedError):
+        machine.setattr(time, "sleep", close_meanwhile)
+        write_more(behind, how)
+    closing.join()
+
+
+@pytest.mark.parametrize("how", ["write", "ingest"])
+def test_a_write_does_not_wait_for_ever_for_compaction(
+    behind: Store, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr("kohort.spark.state.store._COMPACTION_S", 0.05)
+    write_more(behind, how)
+    assert behind.position == 5 and value_of(behind, b"a") == b"more"
+
+
+@pytest.mark.parametrize(
+    ("files", "stopped", "errors", "held_up"),
+    [(19, 0, 0, False), (20, 0, 0, True), (0, 1, 0, True), (20, 0, 1, False), (0, 1, 1, False)],
+)
+def test_writes_are_held_up_unless_compacting_failed(files: int, stopped: int, errors: int, held_up: bool) -> None:
+    values = {"num-files-at-level0": files, "is-write-stopped": stopped, "background-errors": errors}
+
+    class Database:
+        def property_int_value(self, name: str) -> int:
+            return values[name.removeprefix("rocksdb.")]
+
+    assert holds_up_writes(cast(Rdict, Database())) == held_up
 
 
 @pytest.mark.parametrize("step", ["put_rows", "ingest_sst_file"])

@@ -22,7 +22,10 @@ FLUSHED_FILES: Final = 4
 """Files on level 0 from which on they are compacted: RocksDB's default."""
 
 INGESTED_FILES: Final = 16
-"""The same while files are ingested: else most would be compacted several times. Below 20, where writes slow down."""
+"""The same while files are ingested: else most would be compacted several times. Below `SLOWDOWN_FILES`."""
+
+SLOWDOWN_FILES: Final = 20
+"""Files on level 0 from which on RocksDB slows down writes: its default."""
 
 _MIB: Final = 1024 * 1024
 
@@ -95,6 +98,20 @@ def compact_from(db: Rdict, files: int) -> None:
     db.set_options({"level0_file_num_compaction_trigger": str(files)})
 
 
+def holds_up_writes(db: Rdict) -> bool:
+    """Whether the database slows down or stops writes until it has compacted or flushed.
+
+    Not if that failed: then a write tells the error.
+    """
+
+    def value(name: str) -> int:
+        return db.property_int_value(f"rocksdb.{name}") or 0
+
+    if value("num-files-at-level0") < SLOWDOWN_FILES and not value("is-write-stopped"):
+        return False
+    return not value("background-errors")
+
+
 def _options(memory: StoreMemory) -> Options:
     tables = BlockBasedOptions()
     tables.set_block_cache(memory.cache)
@@ -110,6 +127,7 @@ def _options(memory: StoreMemory) -> Options:
     options.set_write_buffer_size(16 * _MIB)
     options.set_arena_block_size(64 * 1024)  # the memory of an empty store
     options.set_level_zero_file_num_compaction_trigger(FLUSHED_FILES)
+    options.set_level_zero_slowdown_writes_trigger(SLOWDOWN_FILES)
     options.set_max_open_files(256)
     options.set_max_background_jobs(2)
     # After a crash of the machine the store has all writes up to some point, and none after it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -29,6 +30,7 @@ from kohort.spark.state.rocksdb import (
     StoreMemory,
     compact_from,
     default_memory,
+    holds_up_writes,
     ingest_sst_file,
     open_rocksdb,
     open_sst_file,
@@ -53,6 +55,8 @@ _INGESTED: Final = "ingested.sst"
 _BATCH: Final = 10_000
 _PIECE: Final = 2_000
 """Rows that are put into a file while no other thread of Python runs: a millisecond or two."""
+_COMPACTION_S: Final = 60.0
+"""How long a write waits at most for RocksDB to compact."""
 
 
 class Store:
@@ -187,6 +191,7 @@ class Store:
         with self._reading_or_writing() as db:
             try:
                 self._compact_from(db, INGESTED_FILES)
+                self._wait_for_compaction(db)  # RocksDB itself takes in files without end
                 path.unlink(missing_ok=True)
                 file = open_sst_file(path, self._memory)
                 for part in (before, own, after):
@@ -230,6 +235,7 @@ class Store:
         batch.put(_CHECKPOINT_KEY, checkpoint.encode())  # last, so that no record replaces it
         with self._reading_or_writing() as db:
             self._compact_from(db, FLUSHED_FILES)
+            self._wait_for_compaction(db)
             db.write(batch)
             self._checkpoint = checkpoint
 
@@ -238,6 +244,13 @@ class Store:
         if files != self._compacted_from:
             compact_from(db, files)
             self._compacted_from = files
+
+    def _wait_for_compaction(self, db: Rdict) -> None:
+        """Waits while RocksDB would hold up a write, which would hold up all threads of Python: it keeps the GIL."""
+        give_up_at = time.monotonic() + _COMPACTION_S
+        while holds_up_writes(db) and time.monotonic() < give_up_at:
+            self._lock.check_open()  # `close` waits for this
+            time.sleep(0.01)
 
     # Files and their errors.
 
