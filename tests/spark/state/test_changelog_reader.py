@@ -462,6 +462,51 @@ def test_what_is_gathered_is_written_when_it_has_caught_up_though_more_comes(
 
 
 @pytest.mark.usefixtures("gathering")
+@pytest.mark.parametrize("tail", ["aborted", "open"])
+def test_what_is_gathered_is_written_before_a_tail_without_records_though_others_have_more(
+    log: Log, monkeypatch: pytest.MonkeyPatch, tail: str
+) -> None:
+    monkeypatch.setattr("kohort.spark.state.changelog_reader.FULL", 1 << 30)
+    idle = 0.25 if tail == "open" else 1e9
+    monkeypatch.setattr("kohort.spark.state.changelog_reader._IDLE_BESIDE_OTHERS_S", idle)
+    for poll in ("_POLL_MS", "_RESTORE_POLL_MS"):  # no poll is in vain
+        monkeypatch.setattr(f"kohort.spark.state.changelog_reader.{poll}", 60_000)
+
+    async def test() -> None:
+        other = Log(log.servers, log.path)
+        async with log.opened() as (admin, reader), Producer(log.servers, transactional_id=log.name) as producer:
+            await other.create(admin)
+            await log.put({str(key): "1" for key in range(200)})
+            if tail == "aborted":
+                await log.transaction(producer, {str(key): "2" for key in range(100)}, commit=False)
+            else:
+                await producer.begin_transaction()
+                await log._send(producer, {str(key): "2" for key in range(100)}, 0)
+                await producer.flush()
+
+            async def more() -> None:
+                async with Producer(log.servers) as producer:
+                    for number in count():
+                        await other._send(producer, {str(number): "2"}, 0)
+                        await asyncio.sleep(0.002)
+
+            writing = asyncio.create_task(more())
+            store, others = log.store(), other.store()
+            reader.follow(others, other.at)
+            await until(lambda: others.position is not None)
+            reader.follow(store, log.at)
+            await until(lambda: (store.position or 0) >= 200)
+            assert content(store) == {str(key): "1" for key in range(200)}
+            writing.cancel()
+            for each in (log, other):
+                await reader.unfollow(each.at)
+            store.close()
+            others.close()
+
+    run(test(), timeout_s=60)
+
+
+@pytest.mark.usefixtures("gathering")
 def test_what_could_not_be_written_is_gathered_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest, failures = Store.ingest, iter([StateError("the disk is full")])
 

@@ -44,6 +44,12 @@ _RESTORE_POLL_MS: Final = 10
 """How long a poll waits for records while a restore waits for them."""
 
 _POLL_MS: Final = 50
+_IDLE_S: Final = 0.25
+"""What is gathered is written when nothing was added for so long, while no other changelog has records either."""
+
+_IDLE_BESIDE_OTHERS_S: Final = 5.0
+"""The same while others have records: until it is a changelog's turn again."""
+
 _END_OFFSETS_EVERY_S: Final = 1.0
 _PROGRESS_EVERY_S: Final = 0.1
 _RETRY_S: Final = 0.5
@@ -288,7 +294,7 @@ class ChangelogReader(Lifecycle):
                     await self._write_batch(batch)
                 else:
                     await self._finish_write()
-                    await self._write_buffers()
+                await self._write_buffers(_IDLE_S if batch is None else _IDLE_BESIDE_OTHERS_S)
                 if waited_for:
                     self._update_restores()
             except NoOffsetError as error:
@@ -346,12 +352,13 @@ class ChangelogReader(Lifecycle):
         if sum(each.buffer.size for each in gathering if each.buffer) >= FULL:
             await self._write_buffer(max(gathering, key=lambda each: each.buffer.size if each.buffer else 0))
 
-    async def _write_buffers(self) -> None:
-        """Starts to write what was gathered and waits for nothing more."""
+    async def _write_buffers(self, idle_s: float) -> None:
+        """Starts to write what was gathered and waits for nothing more, also if what follows has no records."""
         for at, changelog in list(self._changelogs.items()):
-            if changelog.buffer is not None:
+            # It may have been removed while another was written.
+            if changelog.buffer is not None and self._changelogs.get(at) is changelog:
                 position = self._consumer.position(at)
-                if changelog.buffer.idle or (position is not None and position >= changelog.end):
+                if changelog.buffer.idle_s > idle_s or (position is not None and position >= changelog.end):
                     await self._write_buffer(changelog)
 
     async def _write_buffer(self, changelog: StoreChangelog) -> None:

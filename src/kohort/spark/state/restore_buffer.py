@@ -23,7 +23,6 @@ FULL: Final = 32 * 1024 * 1024
 """Bytes that are gathered for all stores of an instance together; then those of the store that has most are written."""
 
 _WORTH_A_FILE: Final = 4 * 1024 * 1024
-_IDLE_S: Final = 0.25
 
 
 @dataclass(slots=True, eq=False)
@@ -53,9 +52,9 @@ class RestoreBuffer:
         self._added_at = time.monotonic()
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing was added for a while."""
-        return time.monotonic() - self._added_at > _IDLE_S
+    def idle_s(self) -> float:
+        """Seconds since something was added."""
+        return time.monotonic() - self._added_at
 
     def sort(self) -> None:
         """Sorts what was gathered, in a thread of its own beside the write before. Nothing may be added any more."""
