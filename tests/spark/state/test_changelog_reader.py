@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -364,6 +365,41 @@ def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
                     store.close()
 
     run(test(), timeout_s=90)
+
+
+def test_what_waits_for_the_write_of_another_store_does_not_count(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, may_write = Store.write, threading.Event()
+
+    def held_up(store: Store, *args: Any) -> None:
+        if store.name == "other":
+            assert may_write.wait(30)
+        write(store, *args)
+
+    monkeypatch.setattr(Store, "write", held_up)
+
+    async def test() -> None:
+        other = Log(log.servers, log.path)
+        async with log.opened() as (admin, reader):
+            await other.create(admin)
+            store, others = log.store(), Store(log.path / "other", "other", 0)
+            reader.follow(store, log.at)
+            reader.follow(others, other.at)
+            await until(lambda: len(reader.positions()) == 2)
+            await other.put({"b": "1"})
+            await until(lambda: reader._pending_write is not None)
+            await log.put({"a": "1"})
+            await until(lambda: reader._consumer.position(log.at) == 1)
+            positions, written = reader.positions(), store.position
+            may_write.set()
+            assert positions[log.at][0] == 0 and written is None
+            await until(lambda: reader.positions() == {log.at: (1, 1), other.at: (1, 1)})
+            assert content(store) == {"a": "1"} and content(others) == {"b": "1"}
+            for each in (log, other):
+                await reader.unfollow(each.at)
+            store.close()
+            others.close()
+
+    run(test(), timeout_s=60)
 
 
 # Far behind.

@@ -84,6 +84,7 @@ class ChangelogReader(Lifecycle):
         self._pending_write: asyncio.Future[None] | None = None
         self._pending_changelog: StoreChangelog | None = None
         self._pending_position = -1
+        self._waiting_changelog: StoreChangelog | None = None  # what was read of it waits for the write before
         self._thread = ThreadPoolExecutor(1, "kohort-changelogs")
         self._sorting_thread = ThreadPoolExecutor(1, "kohort-changelogs-sorting")
         self._tasks: list[asyncio.Task[None]] = []
@@ -332,7 +333,11 @@ class ChangelogReader(Lifecycle):
         first = batch["offset"][0].as_py()
         gathers = changelog.buffer is not None or changelog.end - first >= FAR_BEHIND
         if not gathers or (self._pending_write is not None and self._pending_write.done()):
-            await self._finish_write()
+            self._waiting_changelog = changelog
+            try:
+                await self._finish_write()
+            finally:
+                self._waiting_changelog = None
         self._update_positions()
         if self._changelogs.get(at) is not changelog or not changelog.reading:
             return  # it was removed meanwhile
@@ -416,8 +421,9 @@ class ChangelogReader(Lifecycle):
 
     def _update_positions(self) -> None:
         for at, changelog in self._changelogs.items():
-            # What is being written, or gathered, doesn't count yet.
-            if changelog.reading and changelog.buffer is None and changelog is not self._pending_changelog:
+            # What waits to be written, is being written, or gathered, doesn't count yet.
+            occupied = changelog is self._pending_changelog or changelog is self._waiting_changelog
+            if changelog.reading and changelog.buffer is None and not occupied:
                 position = self._consumer.position(at)
                 if position is not None:
                     changelog.position = position
