@@ -181,8 +181,10 @@ class Store:
     def ingest(self, rows: SortedRows, position: int, partition: int | None = None) -> None:
         """The same as `write` for very many records, in half the processor time: they go into a file of their own.
 
-        The file has the checkpoint, too, and is taken in as a whole or not at all. Other threads of Python aren't held
-        up by it. Raises as `write`; `StoreClosedError` also if it is closed meanwhile.
+        The file has the checkpoint, too, and is taken in as a whole or not at all. Other threads of Python go on while
+        rows are put into it, but for a millisecond or two at a time; finishing the file holds them up, some 2 ms for
+        each MiB, and so do taking it in and the first of several ingests or writes, some 10 ms each. Raises as `write`;
+        `StoreClosedError` also if it is closed meanwhile.
         """
         checkpoint = self._checkpoint_after(position, partition)
         before, after = rows.split(_CHECKPOINT_KEY)
