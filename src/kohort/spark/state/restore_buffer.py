@@ -58,9 +58,7 @@ class RestoreBuffer:
 
     def sort(self) -> None:
         """Sorts what was gathered, in a thread of its own beside the write before. Nothing may be added any more."""
-        keys, values = pa.concat_arrays(self._keys), pa.concat_arrays(self._values)
-        self._keys, self._values = [], []
-        self._sorted = sorted_by_key(keys, values)
+        self._sorted = sorted_by_key(_joined(self._keys), _joined(self._values))  # no names, which would keep them
 
     def write(self, store: Store, partition: int) -> None:
         """Writes all to the store, once it is sorted, with the position after it. Raises as `Store.write`."""
@@ -74,3 +72,10 @@ class RestoreBuffer:
             store.write(rows.keys, rows.values, self.position, partition)
         del rows
         pa.default_memory_pool().release_unused()  # Arrow would keep a hundred MiB
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    """The parts as one array; they are gone then."""
+    joined = pa.concat_arrays(parts)
+    parts.clear()
+    return joined

@@ -75,18 +75,24 @@ class SortedRows(NamedTuple):
 
 
 def sorted_by_key(keys: pa.Array, values: pa.Array) -> SortedRows:
-    """The last value of each key, in key order; without records that have no key. RocksDB writes those much faster."""
+    """The last value of each key, in key order; without records that have no key. RocksDB writes those much faster.
+
+    Keys and values are released one after the other, unless the caller has them.
+    """
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
     order = pc.sort_indices(keys)  # stable, nulls at the end
     if keys.null_count:
         order = order.slice(0, len(keys) - keys.null_count)
-    keys, values = keys.take(order), values.take(order)
+    keys = keys.take(order)
+    values = values.take(order)
+    del order
     if len(keys) > 1:
         last = pc.not_equal(keys.slice(0, len(keys) - 1), keys.slice(1))
         if pc.min(last).as_py() is False:
             last = pa.concat_arrays([last, pa.array([True])])
-            keys, values = keys.filter(last), values.filter(last)
+            keys = keys.filter(last)
+            values = values.filter(last)
     return SortedRows(keys, values)
 
 
