@@ -23,6 +23,7 @@ FULL: Final = 32 * 1024 * 1024
 """Bytes that are gathered for all stores of an instance together; then those of the store that has most are written."""
 
 _WORTH_A_FILE: Final = 4 * 1024 * 1024
+"""Less is written as usual, as with more than some 16 stores at a time: small files would be compacted too often."""
 
 
 @dataclass(slots=True, eq=False)
