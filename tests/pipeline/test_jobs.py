@@ -121,7 +121,7 @@ def test_partials_are_merged_with_the_store_epoch_after_epoch(
         shown = harness.keep(spec.name, merged.rows[0])
     assert shown == expected("origin", [row for _, _, row in FLIGHTS])
     if not parallel:
-        assert [*first._reusable, *second._reusable] == [("0", 0, 1), ("1", 0, 1)]
+        assert [*first._reusable, *second._reusable] == [("0", 0, 1, False), ("1", 0, 1, False)]
 
 
 @pytest.mark.parametrize("sketch", [True, False])
@@ -467,7 +467,7 @@ def test_large_epochs_have_as_many_splits_as_there_are_cores_now(
         monkeypatch.setattr(harness, "parallelism", parallelism)
         monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", small)
         assert jobs.run(harness.epoch_input(topic)).rows[0].num_rows == len(FLIGHTS)
-    assert [splits for _, _, splits in jobs._reusable] == [2, 3, 1]
+    assert [key.splits for key in jobs._reusable] == [2, 3, 1]
     assert list(dict.fromkeys(shuffled)) == [2, 3]
     assert harness.spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
