@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kohort.client.types import TopicPartition
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
-from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, TopicOutput
+from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput
 from kohort.streams.tasks import TaskId
 
 
@@ -57,6 +57,12 @@ class Chain:
             for number, output in branches
             if isinstance(output, TopicOutput) and output.merged_by in self.subtopologies
         }
+
+    def merged_into(self, output: TopicOutput) -> StoreOutput:
+        """Where rows go that are merged at once: what merges them does nothing else."""
+        (store,) = self.subtopologies[output.merged_by or ""].branches.values()
+        assert isinstance(store, StoreOutput)
+        return store
 
     def partitions(self, tasks: Iterable[TaskId]) -> set[TopicPartition]:
         """What tasks read."""

@@ -19,7 +19,7 @@ from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
 from kohort.spark.runtime.epoch_states import TRANSITIONS, EpochEffect, EpochEvent, EpochState
 from kohort.spark.runtime.local_task import LocalTask
-from kohort.spark.runtime.subtopology_plan import StoreOutput, TopicOutput
+from kohort.spark.runtime.subtopology_plan import TopicOutput
 from kohort.spark.runtime.task_states import TaskEvent, TaskState
 from kohort.spark.runtime.window_closing import later
 from kohort.streams.tasks import TaskId
@@ -229,8 +229,7 @@ class ChainEpochs:
             for number, tasks in plan.mergers.items()
         }
         epoch_input = EpochInput(self._numbers[plan.subtopology], plan.ranges, known, of_topic, mergers)
-        merger_times = {number: dict(each.stream_times) for number, each in mergers.items()}
-        return Epoch(plan, epoch_input, table, times, merger_times)
+        return Epoch(plan, epoch_input, table, times)
 
     # Merging at once ---------------------------------------------------------------------------------------------
     #
@@ -271,8 +270,8 @@ class ChainEpochs:
 
     def _is_outrun(self, task: LocalTask, output: TopicOutput) -> bool:
         """Whether what waits in the topic would come late after what is merged at once, which moves stream time on."""
-        (store,) = self.chain.subtopologies[task.id.subtopology].branches.values()
-        if not isinstance(store, StoreOutput) or store.windows is None or store.windows.grace is None:
+        windows = self.chain.merged_into(output).windows
+        if windows is None or windows.grace is None:
             return False
         at = TopicPartition(output.topic, task.id.partition)
         return self.ends.get(at, 0) - task.positions[at] > _LITTLE
@@ -323,16 +322,14 @@ class ChainEpochs:
         So an instance that has been fenced can't commit what it merged, and one that takes such a task over waits for
         a transaction in which it has merged (KIP-447).
         """
-        output, stream_times = self.chain.mergeable(epoch.plan.subtopology)[number], epoch.merger_times[number]
+        output, before = self.chain.mergeable(epoch.plan.subtopology)[number], epoch.epoch_input.mergers[number]
         offsets = dict(epoch.offsets or {})
-        for partition, time in times.items():
-            stream_times[partition] = later(stream_times[partition], time)
+        after = {partition: later(before.stream_times[partition], time) for partition, time in times.items()}
+        for partition, time in after.items():
             at = TopicPartition(output.topic, partition)
             task = self.tasks[TaskId(output.merged_by or "", partition)]
-            offsets[at] = OffsetAndMetadata(
-                task.positions[at], metadata=metadata(stream_times[partition], self._program)
-            )
-        epoch.offsets = offsets
+            offsets[at] = OffsetAndMetadata(task.positions[at], metadata=metadata(time, self._program))
+        epoch.offsets, epoch.merger_times[number] = offsets, after
 
     def stored(self, took_ms: float) -> None:
         """The epoch is committed and in the stores; it took so long."""
@@ -344,8 +341,10 @@ class ChainEpochs:
             task.positions[TopicPartition(each.topic, each.partition)] = each.end
             task.stream_time, task.failures = epoch.stream_times[each.partition], 0
         for number, tasks in epoch.plan.mergers.items():
+            times = epoch.merger_times.get(number, {})
             for task_id in tasks:
-                self.tasks[task_id].stream_time = epoch.merger_times[number][task_id.partition]
+                if task_id.partition in times:
+                    self.tasks[task_id].stream_time = times[task_id.partition]
         statistics = epoch.statistics
         limit = self._limits[epoch.plan.subtopology]
         limit.took(took_ms, epoch.epoch_input.length, statistics.records, statistics.bytes)
@@ -392,10 +391,10 @@ class ChainEpochs:
     # Decisions ---------------------------------------------------------------------------------------------------
 
     def _emit(self, effect: EpochEffect, event: EpochEvent, why: str | None) -> None:
-        if effect is EpochEffect.LOOK and not self.running:
-            self.happened(EpochEvent.NO_TASKS)
-            return
         if effect is EpochEffect.LOOK:
+            if not self.running:
+                self.happened(EpochEvent.NO_TASKS)
+                return
             self._look_is_old = False
         if effect not in (EpochEffect.REPORT, EpochEffect.STOP):
             self.operation += 1

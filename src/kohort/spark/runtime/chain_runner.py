@@ -16,7 +16,6 @@ from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_writes import EpochWrites, MergedRows, epoch_writes, first_unreadable
 from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
-from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput
 from kohort.spark.state import Store
 from kohort.streams.tasks import TaskId
 
@@ -91,8 +90,9 @@ class ChainRunner:
             dict(epoch.stream_times),
             self._scan,
             {
-                number: MergedRows(self._merged_store(plan, number), dict(epoch.merger_times[number]))
-                for number in epoch.plan.mergers
+                number: MergedRows(self.chain.merged_into(output), epoch.epoch_input.mergers[number].stream_times)
+                for number, output in self.chain.mergeable(plan.id).items()
+                if number in epoch.plan.mergers
             },
         )
         self.out_records, self.repartitioned = self._writes.records, self._writes.repartitioned
@@ -140,14 +140,6 @@ class ChainRunner:
     def _forget(self) -> None:
         """Let go of the epoch's tables and stores: the next one may be long in coming."""
         self._writes, self._positions, self._in_epoch = EpochWrites(), {}, {}
-
-    def _merged_store(self, plan: SubtopologyPlan, number: int) -> StoreOutput:
-        """Where the rows of a branch go that are merged at once."""
-        output = plan.branches[number]
-        assert isinstance(output, TopicOutput) and output.merged_by is not None
-        (store,) = self.chain.subtopologies[output.merged_by].branches.values()
-        assert isinstance(store, StoreOutput)
-        return store
 
     def _job(self, epoch: Epoch) -> EpochOutput:
         name = epoch.plan.subtopology

@@ -27,7 +27,7 @@ class Epoch:
         epoch_input: the same, as its job wants it.
         table: whose records these are; None: the stream's.
         stream_times: of its tasks (ms), by partition: before the job, then with what it read.
-        merger_times: the same of tasks that merge rows at once, by branch and partition.
+        merger_times: of tasks that have merged rows at once, with those (ms), by branch and partition.
         statistics: of the job, once it is done.
         offsets: what is committed, once the job is done.
     """
@@ -43,16 +43,9 @@ class Epoch:
     @property
     def done_by(self) -> tuple[TaskId, ...]:
         """The tasks whose records were read, and those that merged some at once."""
-        merged = {} if self.statistics is None else self.statistics.merged_times
-        return (
-            *self.plan.tasks,
-            *(
-                task
-                for number, tasks in self.plan.mergers.items()
-                for task in tasks
-                if task.partition in merged.get(number, {})
-            ),
-        )
+        times, mergers = self.merger_times, self.plan.mergers.items()
+        merged = (task for number, tasks in mergers for task in tasks if task.partition in times.get(number, {}))
+        return (*self.plan.tasks, *merged)
 
 
 @dataclass(frozen=True)
