@@ -143,7 +143,7 @@ def test_a_key_of_several_columns_may_be_written_in_any_way(monkeypatch: pytest.
 def test_a_time_that_is_none_isnt_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Milliseconds taken for seconds: everything after it would be late for ever."""
     rpc = FakeRpc()
-    monkeypatch.setattr("kohort.spark.jobs.stages.fetched_records.LAST_MS", 3_000)
+    monkeypatch.setattr("kohort.spark.jobs.stages.stream_time.LAST_MS", 3_000)
     values = [b'{"a":1,"at":"1970-01-01T00:00:03Z"}', b'{"a":1,"at":"1970-01-01T00:00:04Z"}']
     read(rpc, monkeypatch, READING, [(0, number, 1, b"k", value) for number, value in enumerate(values)])
     assert rpc.reports["rows"].max_times == {0: 3_000}

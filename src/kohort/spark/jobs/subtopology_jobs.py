@@ -24,7 +24,7 @@ from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.session_settings import shuffle_into
 from kohort.spark.jobs.stages.context import READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
-from kohort.spark.jobs.stages.stream_time import LAST_MS
+from kohort.spark.jobs.stages.stream_time import largest_times
 from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToPartials, TopicInput
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
 from kohort.spark.reading.secrets import without_secrets
@@ -166,11 +166,9 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
 
 
 def merged_times(rows: pa.Table) -> dict[int, int | None]:
-    """The largest time (ms) of what each task merged at once, but for those that no window has."""
-    merged = rows.filter(pc.greater_equal(rows["partition"], 0)).select(["partition", "timestamp"])
-    times = pc.if_else(pc.less_equal(merged["timestamp"], LAST_MS), merged["timestamp"], None)
-    largest = merged.set_column(1, "timestamp", times).group_by("partition").aggregate([("timestamp", "max")])
-    return dict(zip(largest["partition"].to_pylist(), largest["timestamp_max"].to_pylist(), strict=True))
+    """The largest time (ms) of what each task merged at once, as `largest_times`."""
+    merged = rows.filter(pc.greater_equal(rows["partition"], 0))
+    return largest_times(merged["partition"], merged["timestamp"])
 
 
 def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> EpochStatistics:

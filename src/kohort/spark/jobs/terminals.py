@@ -98,10 +98,8 @@ def to_partials(rows: DataFrame, terminal: ToPartials) -> DataFrame:
 
 def merged_at_once(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
     """Rows as partials, of which those for the epoch's mergers are merged with the store; see `ROWS_SCHEMA`."""
-    combined = partials(rows, spec)
-    columns = enumerate(spec.state_columns)
-    state = [encoded_column(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
-    encoded = combined.select(key_text(spec.routed_by, spec.route).alias(ROUTE), KEY, TIMESTAMP, RECORDS, *state)
+    route = key_text(spec.routed_by, spec.route).alias(ROUTE)
+    encoded = partials(rows, spec).select(route, KEY, TIMESTAMP, RECORDS, *_encoded_state(spec))
     stage = merge_stage(context, state_lookup_of(spec))
     return merged(encoded.mapInArrow(stage, state_lookup_schema(spec)), spec, beside_partials=True)
 
@@ -134,9 +132,7 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext)
     combined = partials(rows, spec, PARTITION)
     if (merge := _state_merge(spec, rows)) is not None:
         return _merged_in_arrow(combined, spec, merge, context)
-    columns = enumerate(spec.state_columns)
-    state = [encoded_column(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
-    encoded = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *state)
+    encoded = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *_encoded_state(spec))
     return merged(
         encoded.mapInArrow(state_lookup_stage(context, state_lookup_of(spec)), state_lookup_schema(spec)), spec
     )
@@ -260,6 +256,12 @@ def row_time(rows: DataFrame, event_time: str | None) -> Column:
 
 def _nullable(columns: tuple[tuple[str, T.DataType], ...]) -> tuple[tuple[str, T.DataType], ...]:
     return tuple((name, nullable(kind)) for name, kind in columns)
+
+
+def _encoded_state(spec: AggregateSpec) -> list[Column]:
+    """The state as stages have it."""
+    columns = enumerate(spec.state_columns)
+    return [encoded_column(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
 
 
 def _state(spec: AggregateSpec) -> Column:

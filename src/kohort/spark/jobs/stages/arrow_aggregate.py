@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.epoch import EpochStatistics
-from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects
+from kohort.spark.jobs.arrow_encoding import decoded_array
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import AggregationError
-from kohort.spark.jobs.stages.context import STATE_LOOKUP, Stage, StageContext, task_number, then_freeze_garbage
+from kohort.spark.jobs.stages.context import Stage, StageContext, stage_of
 from kohort.spark.jobs.stages.late_partials import in_windows
 from kohort.spark.jobs.stages.state_lookup import StateLookup
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
@@ -55,11 +56,7 @@ def arrow_aggregate_stage(context: StageContext, spec: ArrowAggregate) -> Stage:
 
     Rows without a partition, and those that no window takes, are dropped.
     """
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(_run(context, spec, batches))
-
-    return stage
+    return stage_of(partial(_run, context, spec))
 
 
 def _run(context: StageContext, spec: ArrowAggregate, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,8 +73,7 @@ def _run(context: StageContext, spec: ArrowAggregate, batches: Iterator[pa.Recor
         for partition in pc.unique(rows.column(PARTITION)).to_pylist():
             mine = rows.filter(pc.equal(rows.column(PARTITION), partition)).combine_chunks()
             yield from aggregate(context, spec, partition, mine)
-    if statistics.late or statistics.dropped:
-        context.report(run, task_number(), STATE_LOOKUP, statistics)
+    context.report_left_out(run, statistics)
 
 
 def aggregate(context: StageContext, spec: ArrowAggregate, partition: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -94,8 +90,7 @@ def aggregate(context: StageContext, spec: ArrowAggregate, partition: int, rows:
         spec.state_lookup.store, pa.array([partition] * len(first), pa.int32()), keys.dictionary
     )
     found = values.is_valid()
-    schema = pa.schema([pa.field("state", pa.struct(list(spec.state_lookup.state)))])
-    states = read_objects(values.filter(found), schema, f"store {spec.state_lookup.store}").column(0).flatten()
+    states = spec.state_lookup.states(values.filter(found)).flatten()
     keys_before = touched.filter(found)
     state = [decoded_array(column, field.type) for column, field in zip(states, spec.state, strict=True)]
     prior_schema = pa.schema([*(spec.rows.field(name) for name in spec.keys), *spec.state])

@@ -51,6 +51,11 @@ class StageContext:
     def report(self, run: int, split: int, stage: str, statistics: EpochStatistics) -> None:
         self.rpc.report(self.subtopology, run, self.branch, split, stage, statistics)
 
+    def report_left_out(self, run: int, statistics: EpochStatistics) -> None:
+        """Reports what a stage that brings in what the store has leaves out, if it does."""
+        if statistics.late or statistics.dropped:
+            self.report(run, task_number(), STATE_LOOKUP, statistics)
+
 
 def numbered(number: int) -> str:
     """What a column of the user's is called on its way into a stage: `mapInArrow` can't take names with dots."""
@@ -74,7 +79,16 @@ def task_number() -> int:
     return 0 if context is None else context.partitionId()
 
 
-def then_freeze_garbage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def stage_of(run: Stage) -> Stage:
+    """A function over batches as a stage."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _then_freeze_garbage(run(batches))
+
+    return stage
+
+
+def _then_freeze_garbage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same batches; after them, gives memory back, and takes what is left out of garbage collection.
 
     Arrow keeps what it has freed, which is most of what a worker has after a large epoch. Spark's worker collects

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from kohort.spark.jobs.stages.context import Stage, then_freeze_garbage
+from kohort.spark.jobs.stages.context import Stage, stage_of
 from kohort.spark.jobs.stages.read_rows import spark_schema
 from kohort.spark.program.internal_columns import KEY, TIMESTAMP
 
@@ -25,11 +24,7 @@ class ValueEncoding:
 
 def encode_values_stage(value_encoding: ValueEncoding) -> Stage:
     """A stage from `_key`, `_time` and then the columns, in order, to `_key`, `value`, `_time`."""
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(_encode(value_encoding, batch) for batch in batches if batch.num_rows)
-
-    return stage
+    return stage_of(lambda batches: (_encode(value_encoding, batch) for batch in batches if batch.num_rows))
 
 
 def _encode(value_encoding: ValueEncoding, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from kohort.spark.epoch import DEAD_SCHEMA, EpochStatistics
 from kohort.spark.executor_rpc.client import SplitInput
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.drop_reasons import UNREADABLE
-from kohort.spark.jobs.stages.stream_time import LAST_MS
+from kohort.spark.jobs.stages.stream_time import largest_times
 
 if TYPE_CHECKING:
     from kohort.spark.reading.reader import CorruptBatch
@@ -96,11 +96,7 @@ def fetch_records(
 
 def note_times(statistics: EpochStatistics, partitions: pa.Array, times: pa.Array) -> None:
     """Notes the largest time (ms) of each partition, but for those that no window has."""
-    table = pa.table({"partition": partitions, "time": times})
-    table = table.filter(pc.less_equal(table["time"], LAST_MS))
-    largest = table.group_by("partition").aggregate([("time", "max")])
-    found = zip(largest.column("partition").to_pylist(), largest.column("time_max").to_pylist(), strict=True)
-    for partition, time in found:  # a few: one a partition
+    for partition, time in largest_times(partitions, times).items():  # a few: one a partition
         if time is not None:
             statistics.max_times[partition] = max(time, statistics.max_times.get(partition, time))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.drop_reasons import NO_KEY
-from kohort.spark.jobs.stages.context import JOINING, Stage, StageContext, task_number, then_freeze_garbage
+from kohort.spark.jobs.stages.context import JOINING, Stage, StageContext, stage_of, task_number
 from kohort.spark.program.internal_columns import KEY, PARTITION
 
 
@@ -42,11 +43,7 @@ def join_stage(context: StageContext, table_join: TableJoin) -> Stage:
     Rows without a partition have no match in a table of partitions; those that an inner join leaves out for that are
     counted.
     """
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(_run(context, table_join, batches))
-
-    return stage
+    return stage_of(partial(_run, context, table_join))
 
 
 def _run(context: StageContext, table_join: TableJoin, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.epoch import EpochStatistics, Mergers
-from kohort.spark.jobs.stages.context import STATE_LOOKUP, Stage, StageContext, task_number, then_freeze_garbage
+from kohort.spark.jobs.stages.context import Stage, StageContext, stage_of
 from kohort.spark.jobs.stages.late_partials import drop_late_partials, in_windows
 from kohort.spark.jobs.stages.state_lookup import StateLookup, prior_values
 from kohort.spark.jobs.stages.stream_time import StreamTimes
@@ -25,11 +26,7 @@ def merge_stage(context: StageContext, state_lookup: StateLookup) -> Stage:
     It gives partials and prior values (`StateLookup.schema`) of the mergers' partitions, and for each other partition p
     its partials, with the partition -1 - p. Those that no window takes are dropped, and those that come late.
     """
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(_merge(context, state_lookup, batches))
-
-    return stage
+    return stage_of(partial(_merge, context, state_lookup))
 
 
 def _merge(
@@ -49,8 +46,7 @@ def _merge(
         if mine.num_rows:
             yield mine
             yield from prior_values(context, state_lookup, mine.column(PARTITION), mine.column(KEY))
-    if statistics.late or statistics.dropped:
-        context.report(epoch.run, task_number(), STATE_LOOKUP, statistics)
+    context.report_left_out(epoch.run, statistics)
 
 
 def _placed(partials: pa.RecordBatch, state_lookup: StateLookup, mergers: Mergers) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.drop_reasons import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE
-from kohort.spark.jobs.stages.context import READING, Stage, StageContext, splits_of, then_freeze_garbage
+from kohort.spark.jobs.stages.context import READING, Stage, StageContext, splits_of, stage_of
 from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
@@ -74,11 +74,7 @@ class RowsReading:
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
     """A stage that reads its split of the epoch's input: the columns, then the internal ones."""
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(batch for split in splits_of(batches) for batch in _read(context, split, reading))
-
-    return stage
+    return stage_of(lambda batches: (batch for split in splits_of(batches) for batch in _read(context, split, reading)))
 
 
 def _read(context: StageContext, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,12 +16,10 @@ from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.stages.context import (
     READING,
-    STATE_LOOKUP,
     Stage,
     StageContext,
     splits_of,
-    task_number,
-    then_freeze_garbage,
+    stage_of,
 )
 from kohort.spark.jobs.stages.fetched_records import fetch_records, note_times
 from kohort.spark.jobs.stages.late_partials import drop_late_partials, in_windows
@@ -48,6 +47,15 @@ class StateLookup:
         state = [(state_column(number), field.type) for number, field in enumerate(self.state)]
         return pa.schema([pa.field(name, kind) for name, kind in (*internal, *state)])
 
+    def states(self, values: pa.Array) -> pa.StructArray:
+        """The states in values of the store, of which none is null.
+
+        Raises:
+            StoredValueError: one isn't a value of this store.
+        """
+        schema = pa.schema([pa.field("state", pa.struct(list(self.state)))])
+        return read_objects(values, schema, f"store {self.store}").column(0)
+
 
 def state_column(number: int) -> str:
     """What a state column is called in stages: by its number, since Spark's stages can't have dots in names."""
@@ -56,13 +64,11 @@ def state_column(number: int) -> str:
 
 def read_partials_stage(context: StageContext, servers: ClientConfig, state_lookup: StateLookup) -> Stage:
     """A stage that reads partials of whole partitions, and adds the prior values of their keys."""
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(
+    return stage_of(
+        lambda batches: (
             batch for split in splits_of(batches) for batch in _read(context, split, servers, state_lookup)
         )
-
-    return stage
+    )
 
 
 def state_lookup_stage(context: StageContext, state_lookup: StateLookup) -> Stage:
@@ -70,11 +76,7 @@ def state_lookup_stage(context: StageContext, state_lookup: StateLookup) -> Stag
 
     Those without a partition, and those that no window takes, are dropped.
     """
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(_add(context, state_lookup, batches))
-
-    return stage
+    return stage_of(partial(_add, context, state_lookup))
 
 
 def _read(
@@ -111,8 +113,7 @@ def _add(
         if batch.num_rows:
             yield batch
             yield from prior_values(context, state_lookup, batch.column(PARTITION), batch.column(KEY))
-    if statistics.late or statistics.dropped:
-        context.report(run, task_number(), STATE_LOOKUP, statistics)
+    context.report_left_out(run, statistics)
 
 
 def taken(partials: pa.RecordBatch, statistics: EpochStatistics) -> pa.RecordBatch:
@@ -134,8 +135,7 @@ def prior_values(
     values = values.filter(found)
     if not len(values):
         return
-    schema = pa.schema([pa.field("state", pa.struct(list(state_lookup.state)))])
-    states = read_objects(values, schema, f"store {state_lookup.store}").column(0)
+    states = state_lookup.states(values)
     count = len(values)
     none = pa.nulls(count, pa.int64())
     zeros = pa.repeat(pa.scalar(0, pa.int64()), count)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.epoch import EpochStatistics
-from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects
+from kohort.spark.jobs.arrow_encoding import decoded_array
 from kohort.spark.jobs.arrow_key_encoding import key_objects, window_texts
 from kohort.spark.jobs.arrow_values import json_numbers, json_object, number_texts
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.errors import AggregationError
-from kohort.spark.jobs.stages.context import STATE_LOOKUP, Stage, StageContext, task_number, then_freeze_garbage
+from kohort.spark.jobs.stages.context import Stage, StageContext, stage_of
 from kohort.spark.jobs.stages.late_partials import CLOSED, LATE
 from kohort.spark.jobs.stages.state_lookup import StateLookup, taken
 from kohort.spark.program.aggregates.columnwise import Fold
@@ -97,11 +98,7 @@ def state_merge_stage(context: StageContext, merge: StateMerge) -> Stage:
 
     Partials without a partition, and those that no window takes, are dropped.
     """
-
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return then_freeze_garbage(_run(context, merge, batches))
-
-    return stage
+    return stage_of(partial(_run, context, merge))
 
 
 def _run(context: StageContext, merge: StateMerge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,8 +108,7 @@ def _run(context: StageContext, merge: StateMerge, batches: Iterator[pa.RecordBa
             batch = taken(_keyed(merge.key, given.slice(start, _ROWS_AT_ONCE)), statistics)
             if batch.num_rows:
                 yield _merged(context, merge, batch)
-    if statistics.late or statistics.dropped:
-        context.report(run, task_number(), STATE_LOOKUP, statistics)
+    context.report_left_out(run, statistics)
 
 
 def _keyed(key: StoreKey | None, partials: pa.RecordBatch) -> pa.RecordBatch:
@@ -150,8 +146,7 @@ def _merged(context: StageContext, merge: StateMerge, partials: pa.RecordBatch) 
 def _prior_state(merge: StateMerge, values: pa.Array) -> list[pa.Array]:
     """The state columns of stored values; nulls where there is no value."""
     found = values.is_valid()
-    schema = pa.schema([pa.field("state", pa.struct(list(merge.lookup.state)))])
-    states = read_objects(values.drop_null(), schema, f"store {merge.lookup.store}").column(0).flatten()
+    states = merge.lookup.states(values.drop_null()).flatten()
     there = found.to_numpy(zero_copy_only=False)
     places = pa.array(np.cumsum(there) - 1, mask=~there)
     kinds = merge.kinds.types

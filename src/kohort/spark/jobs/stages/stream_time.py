@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,18 @@ LAST_MS: Final = 253_402_300_799_999
 """The end of the year 9999, in ms since 1970: what is later is no time, but a number in another unit."""
 
 _NONE: Final = np.iinfo(np.int64).min
+
+
+def largest_times(partitions: Any, times: Any) -> dict[int, int | None]:
+    """The largest time (ms) of each partition, but for those that no window has; None if it has no other."""
+    table = pa.table({"partition": partitions, "time": _possible(times)})
+    largest = table.group_by("partition").aggregate([("time", "max")])
+    return dict(zip(largest["partition"].to_pylist(), largest["time_max"].to_pylist(), strict=True))
+
+
+def _possible(times: Any) -> Any:
+    """The times, but for those that no window has: null."""
+    return pc.if_else(pc.less_equal(times, LAST_MS), times, None)
 
 
 class StreamTimes:
@@ -33,8 +45,7 @@ class StreamTimes:
         A time that is null, or that no window has, doesn't move it.
         """
         numbers = partitions.to_numpy(zero_copy_only=False)
-        valid = pc.if_else(pc.less_equal(times, LAST_MS), times, None)
-        running = pc.fill_null(valid, _NONE).to_numpy(zero_copy_only=False).copy()
+        running = pc.fill_null(_possible(times), _NONE).to_numpy(zero_copy_only=False).copy()
         order = np.argsort(numbers, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
             partition = int(numbers[rows[0]])
