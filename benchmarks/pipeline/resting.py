@@ -15,7 +15,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Column, Table
@@ -65,13 +64,8 @@ def main() -> int:
 def _send(servers: str, records: int) -> None:
     """By tenths, so that there are some epochs."""
     flights = data.load().slice(0, records)
-    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random", "linger.ms": 5})
     for each in tenths(flights.num_rows):
-        part = flights.slice(each.start, len(each))
-        for key, value in zip(part["key"].to_pylist(), part["value"].to_pylist(), strict=True):
-            producer.produce("flights", value, key)
-            producer.poll(0)
-        producer.flush()
+        data.fill(servers, "flights", flights.slice(each.start), len(each))
         time.sleep(2)
 
 
