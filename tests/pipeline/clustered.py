@@ -21,25 +21,26 @@ from kohort.spark import StreamsApp, count
 from kohort.spark.datasource.source import KohortDataSource
 from kohort.spark.executor_rpc.frames import MAGIC
 from kohort.spark.executor_rpc.server import RpcServer
-from kohort.spark.monitoring.events import EpochDone, Listener
+from kohort.spark.monitoring.events import EpochDone
+from tests.pipeline.applications import Heard
 from tests.pipeline.secured import APPLICATION, SINK, SOURCE
 
 SECRET = "open-sesame-of-spark"
 
 
-class Done(Listener):
+class Done(Heard):
     """Stops the application when all flights were counted, after a stranger has tried its luck."""
 
     def __init__(self, app: StreamsApp, flights: int) -> None:
+        super().__init__()
         self._app = app
-        self._left = flights
+        self._flights = flights
         self._ended = False
         self.stranger_got = ""
 
     def epoch(self, done: EpochDone) -> None:
-        if done.subtopology == "0":
-            self._left -= done.records
-        elif self._left <= 0 and done.records and not self._ended:
+        super().epoch(done)
+        if not self._ended and self.through(self._flights, moved=True):
             self._ended = True
             threading.Thread(target=self._end).start()
 

@@ -16,9 +16,9 @@ import pytest
 
 from kohort.broker.streams import placer as placer_module
 from kohort.broker.streams import solver as solver_module
-from kohort.broker.streams.placer import SMALL, Placer
+from kohort.broker.streams.placer import SMALL, TINY, Placer
 from kohort.broker.streams.solver import Solver, SolverError
-from kohort.coordinator.placement import ASSIGNORS
+from kohort.coordinator.placement import ASSIGNORS, TaskId, place_without_solver
 from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.streams.environment import PlacementJob
 from tests.broker.streams.solvers import ABSENT, MORTAL, SILENT, InProcess
@@ -77,13 +77,13 @@ def test_a_small_group_is_waited_for() -> None:
     async def test(placing: Placing) -> None:
         await placing.get_ready()
 
-        assert placing.placer(job(20)) == ASSIGNORS["optimal"](group(20))
+        assert placing.placer(job(200)) == ASSIGNORS["optimal"](group(200))
 
     with_placing(test, InProcess())
 
 
 def test_a_group_of_one_member_is_placed_at_once() -> None:
-    alone = PlacementJob("group", 1, "optimal", replace(group(20), members=(Member("only"),)))
+    alone = PlacementJob("group", 1, "optimal", replace(group(200), members=(Member("only"),)))
 
     async def test(placing: Placing) -> None:
         placement = placing.placer(alone)
@@ -94,10 +94,42 @@ def test_a_group_of_one_member_is_placed_at_once() -> None:
     with_placing(test, Solver(ABSENT))
 
 
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_a_tiny_group_is_placed_at_once_behind_another_and_before_the_process_is_ready(assignor: str) -> None:
+    async def test(placing: Placing) -> None:
+        assert placing.placer(job(SMALL)) is None
+
+        tiny = job(TINY - 3, assignor)
+        assert placing.placer(tiny) == tiny.run()
+
+        assert placing.placer.solved[assignor] == 1
+        await placing.later()
+
+    with_placing(test, InProcess())
+
+
+def test_a_tiny_group_that_needs_a_solver_is_placed_by_the_process() -> None:
+    t0, t1, t2, t3 = tasks = [TaskId("0", number) for number in range(4)]
+    costly = Group(
+        (SubtopologyTasks("0", 4, 1),),
+        (Member("a", standby=frozenset((t0, t1))), Member("b", standby=frozenset(tasks)), Member("c")),
+        ends={t0: 1, t1: 100, t2: 50, t3: 7},
+    )
+    asked = PlacementJob("group", 1, "optimal", costly)
+    assert place_without_solver("optimal", costly) is None
+
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        placement = placing.placer(asked) or (await placing.later())[1]
+        assert placement == asked.run()
+
+    with_placing(test, InProcess())
+
+
 @pytest.mark.usefixtures("patient")
 def test_nobody_waits_before_the_process_is_ready() -> None:
     async def test(placing: Placing) -> None:
-        asked = job(20)
+        asked = job(200)
 
         assert placing.placer(asked) is None
         assert await placing.later() == (asked, asked.run())
@@ -109,7 +141,7 @@ def test_nobody_waits_before_the_process_is_ready() -> None:
 def test_nobody_waits_behind_another_group() -> None:
     async def test(placing: Placing) -> None:
         await placing.get_ready()
-        large, small = job(SMALL), job(20)
+        large, small = job(SMALL), job(200)
 
         assert (placing.placer(large), placing.placer(small)) == (None, None)
 
@@ -127,7 +159,7 @@ def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(placing: Placing) -> None:
         await placing.get_ready()
 
-        assert placing.placer(job(20)) is None
+        assert placing.placer(job(200)) is None
         assert (await placing.later())[1] is not None
 
     with_placing(test, InProcess(after=0.01))
@@ -140,11 +172,11 @@ def test_nobody_waits_in_a_turn_in_which_many_did(monkeypatch: pytest.MonkeyPatc
     async def test(placing: Placing) -> None:
         await placing.get_ready()
 
-        assert placing.placer(job(20)) is not None
-        assert placing.placer(job(20)) is None
+        assert placing.placer(job(200)) is not None
+        assert placing.placer(job(200)) is None
         assert (await placing.later())[1] is not None
         await asyncio.sleep(0)
-        assert placing.placer(job(20)) is not None
+        assert placing.placer(job(200)) is not None
 
     with_placing(test, InProcess(after=0.01))
 
@@ -170,7 +202,7 @@ def test_jobs_are_counted() -> None:
     async def test(placing: Placing) -> None:
         await placing.get_ready()
 
-        placing.placer(job(20, "sticky"))
+        placing.placer(job(200, "sticky"))
         placing.placer(job(SMALL, "sticky"))
         await placing.later()
 
@@ -193,7 +225,7 @@ def test_all_hear_that_the_process_is_ready() -> None:
 def test_a_process_that_cannot_be_started_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
     async def test(placing: Placing) -> None:
         await placing.get_ready()
-        asked = job(20)
+        asked = job(200)
 
         assert placing.placer(asked) is None
         assert await placing.later() == (asked, None)
@@ -206,7 +238,7 @@ def test_a_process_that_cannot_be_started_keeps_nobody_waiting(caplog: pytest.Lo
 def test_an_assignor_that_fails_comes_to_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async def test(placing: Placing) -> None:
         await placing.get_ready()
-        asked = job(20, "nonsense")
+        asked = job(200, "nonsense")
 
         assert placing.placer(asked) is None
         assert await placing.later() == (asked, None)
@@ -241,8 +273,8 @@ def test_the_broker_says_once_that_or_tools_is_missing(
 ) -> None:
     async def test(placing: Placing) -> None:
         await placing.get_ready()
-        placing.placer(job(20))
-        placing.placer(job(20))
+        placing.placer(job(200))
+        placing.placer(job(200))
 
     with caplog.at_level(logging.INFO, "kohort.broker.streams"):
         with_placing(test, InProcess())
@@ -258,7 +290,7 @@ def test_the_broker_says_once_that_or_tools_is_missing(
 
 def test_a_process_that_dies_comes_to_nothing() -> None:
     async def test(placing: Placing) -> None:
-        asked = job(20)
+        asked = job(200)
         placing.placer(asked)
 
         assert await placing.later() == (asked, None)

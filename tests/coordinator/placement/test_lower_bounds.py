@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId, optimal, sticky
+from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId, optimal, place_without_solver, sticky
 from kohort.coordinator.placement.active_greedy import GreedyActives
 from kohort.coordinator.placement.active_lower_bound import is_provably_best
 from kohort.coordinator.placement.fair_shares import FairShares
@@ -16,6 +16,7 @@ from kohort.coordinator.placement.score import score
 from kohort.coordinator.placement.standby_lower_bound import are_standbys_provably_best
 from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 from tests.coordinator.placement.changes import group, joined, moved, placed
+from tests.coordinator.placement.groups import random_group
 from tests.coordinator.placement.oracle import best, copy_cost
 
 
@@ -100,3 +101,23 @@ def test_what_a_lower_bound_proves_is_the_best() -> None:
             accepted += 1
             assert reached[1:] == best(group)[1:], seed
     assert accepted > 80
+
+
+def test_what_is_placed_without_a_solver_is_optimal() -> None:
+    random = Random(7)
+    groups = [random_group(random) for _ in range(500)]
+    quick = [place_without_solver("optimal", each) for each in groups]
+    assert all(found in (None, optimal(each)) for each, found in zip(groups, quick, strict=True))
+    assert 100 < quick.count(None) < 400
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_a_new_group_and_one_that_a_member_joins_need_no_solver() -> None:
+    before = group(3, (6, 1), (6, 0), standbys=1)
+    assert place_without_solver("optimal", before) is not None
+    after = joined(placed(before, optimal), Member("m3", "p3"))
+    assert place_without_solver("optimal", after) is not None
+
+
+def test_nothing_is_placed_without_a_solver_by_an_assignor_that_is_unknown() -> None:
+    assert place_without_solver("nonsense", group(2, (3, 1))) is None

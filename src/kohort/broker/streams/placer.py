@@ -19,6 +19,9 @@ from kohort.protocol.errors import shown
 
 log = logging.getLogger("kohort.broker.streams")
 
+TINY: Final = 100
+"""Size of a group (as `SMALL`) that is placed at once where no solver is needed, which takes a ms on any machine."""
+
 SMALL: Final = 1000
 """Size of a group (tasks, members and standbys) whose placement takes a few ms."""
 
@@ -35,8 +38,8 @@ IDLE_SECONDS: Final = 300.0
 class Placer:
     """Takes placement jobs, and returns a placement at once or later.
 
-    A separate process solves all jobs but those of one member, which gets all tasks. Small groups take so little time
-    that their placement is waited for.
+    A separate process solves all jobs but those of one member, which gets all tasks, and of tiny groups that need no
+    solver. Small groups take so little time that their placement is waited for.
 
     Attributes:
         on_placed: called later with a job, and its placement or None if it failed.
@@ -71,12 +74,17 @@ class Placer:
             return None
         self._restart_idle_timer()
         began = time.perf_counter()
-        if len(job.group.members) == 1 and _size(job.group) <= SMALL:
+        size = _size(job.group)
+        placement = None
+        if len(job.group.members) == 1 and size <= SMALL:
             placement = job.run()
+        elif size <= TINY:
+            placement = job.run_without_solver()
+        if placement is not None:
             self._count(job, began)
             return placement
         solving = self._thread.submit(self._solver.solve, job.assignor, job.group)
-        if self.ready and not self.pending and self._waited < WAIT_SECONDS_PER_TURN and _size(job.group) <= SMALL:
+        if self.ready and not self.pending and self._waited < WAIT_SECONDS_PER_TURN and size <= SMALL:
             done = wait((solving,), WAIT_SECONDS).done
             self._add_waiting(began)
             if done and solving.exception() is None:

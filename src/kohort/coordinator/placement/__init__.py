@@ -21,7 +21,7 @@ from typing import Final
 
 from kohort.coordinator.placement.checks import check
 from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
-from kohort.coordinator.placement.optimal_assignor import optimal
+from kohort.coordinator.placement.optimal_assignor import optimal, optimal_without_solver
 from kohort.coordinator.placement.sticky_assignor import sticky
 from kohort.extras import MissingExtraError
 from kohort.streams.tasks import TaskId
@@ -37,6 +37,7 @@ __all__ = [
     "check",
     "optimal",
     "place",
+    "place_without_solver",
     "sticky",
 ]
 
@@ -53,3 +54,9 @@ def place(assignor: str, group: Group) -> Placement:
         return ASSIGNORS[assignor](group)
     except MissingExtraError:
         return sticky(group)
+
+
+def place_without_solver(assignor: str, group: Group) -> Placement | None:
+    """Returns what `place` does, or None where that takes a solver, or there is no such assignor."""
+    quick = {"optimal": optimal_without_solver, "sticky": sticky}.get(assignor)
+    return None if quick is None else quick(group)

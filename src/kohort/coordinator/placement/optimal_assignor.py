@@ -54,6 +54,23 @@ def optimal(group: Group) -> Placement:
     return problem.placement(active, _place_standbys(problem, active))
 
 
+def optimal_without_solver(group: Group) -> Placement | None:
+    """Returns what `optimal` does, where greedy placements are proved to be the best; None where solvers have to look.
+
+    Takes some 10 µs a task and member in small groups, and never needs OR-Tools.
+    """
+    if not group.members:
+        return Placement({})
+    problem = Problem(group)
+    shares = FairShares(problem)
+    spread = StateStoreSpread(problem, shares)
+    active = GreedyActives(problem, shares, spread).active
+    if not is_provably_best(problem, shares, spread, score(problem, spread, active)):
+        return None
+    copies = GreedyStandbys(problem, active, Racks(problem)).copies
+    return problem.placement(active, copies) if are_standbys_provably_best(problem, active, copies) else None
+
+
 def _place_active(problem: Problem) -> list[int]:
     shares = FairShares(problem)
     spread = StateStoreSpread(problem, shares)

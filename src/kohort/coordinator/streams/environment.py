@@ -24,6 +24,10 @@ class PlacementJob:
         """Runs the assignor. May take a while, and may be called in another thread."""
         return placement.place(self.assignor, self.group)
 
+    def run_without_solver(self) -> Placement | None:
+        """Returns what `run` does, quickly; None where that takes a solver."""
+        return placement.place_without_solver(self.assignor, self.group)
+
 
 Placer = Callable[[PlacementJob], Placement | None]
 """Returns the placement at once; or None, and `StreamsGroups.placed` gets it later."""
