@@ -3,6 +3,7 @@
     make bench-pipeline
     make bench-pipeline BENCH="--case auctions"
     python -m benchmarks.pipeline --replays 1 --seconds 10 --only throughput --contenders kohort structured
+    python -m benchmarks.pipeline --rate 500 --only latency --contenders kohort realtime
 
 Each counts delays by origin and hour (count, mean, worst, and the 90th percentile where it can), or with `--case
 auctions` bids by auction and day (count, counts by price range, min, max, mean, sum), one after the other, in processes

@@ -151,6 +151,21 @@ class Structured(Contender):
         return [sys.executable, str(PROGRAMS / "structured.py"), job.json(jars=self.jars())]
 
 
+class RealTime(Structured):
+    """Structured Streaming's program in Spark's real-time mode: a batch lasts, and rows go through it one by one."""
+
+    name, title = "realtime", "Spark's real-time mode"
+    measures = ("latency",)
+    remarks: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "flights": ("Spark's real-time mode makes a checkpoint every 5 minutes: none in so short a run",)
+    }
+
+    def command(self, job: Job) -> list[str]:
+        """Starts an instance."""
+        options = job.json(jars=self.jars(), real_time="5 minutes")
+        return [sys.executable, str(PROGRAMS / "structured.py"), options]
+
+
 class KafkaStreams(Contender):
     """Apache Kafka's library, in Java."""
 
@@ -200,7 +215,7 @@ class Quix(Contender):
         return [str(QUIX / "bin" / "python"), str(PROGRAMS / "quix.py"), job.json()]
 
 
-CONTENDERS: tuple[Contender, ...] = (Kohort(), Structured(), KafkaStreams(), Quix())
+CONTENDERS: tuple[Contender, ...] = (Kohort(), Structured(), RealTime(), KafkaStreams(), Quix())
 
 
 def connector() -> str:

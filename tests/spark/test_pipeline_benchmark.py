@@ -16,9 +16,9 @@ import pytest
 from rich.console import Console
 
 from benchmarks.pipeline import __main__ as program
-from benchmarks.pipeline import auctions, figures
+from benchmarks.pipeline import auctions, contenders, figures
 from benchmarks.pipeline.cases import Auctions, Flights
-from benchmarks.pipeline.contenders import Contender, Job
+from benchmarks.pipeline.contenders import Contender, Job, RealTime, Structured
 from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Reading, Start, Throughput, large_epochs
 from benchmarks.pipeline.run import Run
 from tests.spark.monitoring.events import epoch
@@ -137,6 +137,14 @@ def test_what_was_found_until_an_interruption_is_kept(
     said = capsys.readouterr().out
     assert "interrupted" in said and "2,000 records/s" in said and "latency, median" not in said
     assert json.loads(file.read_text())["contenders"]["kohort"]["throughput"]["seconds"] == 0.5
+
+
+def test_real_time_mode_runs_the_program_of_batches_with_another_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contenders, "connector", lambda: "a.jar")
+    job = Job("localhost:9092", "realtime-0", "flights", "results", "/state")
+    batches, real_time = Structured().command(job), RealTime().command(job)
+    assert real_time[:2] == batches[:2]
+    assert json.loads(real_time[2]) == {**json.loads(batches[2]), "real_time": "5 minutes"}
 
 
 def test_a_start_is_judged_and_shown_phase_by_phase() -> None:

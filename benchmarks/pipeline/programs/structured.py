@@ -1,6 +1,8 @@
 """Spark Structured Streaming, with Spark's own Kafka connector.
 
-Usage: structured.py OPTIONS, JSON: servers, source, results, directory (for the checkpoint), case, jars.
+Usage: structured.py OPTIONS, JSON: servers, source, results, directory (for the checkpoint), case, jars, and real_time:
+how long a batch of its real-time mode is, from one checkpoint to the next, as Spark's triggers take it; without, it
+takes one batch after the other.
 """
 
 from __future__ import annotations
@@ -70,9 +72,22 @@ SETTINGS = {
 }
 
 
-def main(servers: str, source: str, results: str, directory: str, case: str, jars: str, **_: object) -> None:
+REAL_TIME_THREADS = 8
+"""In its real-time mode all tasks run at once and don't end: one a partition of the source, two behind the shuffle."""
+
+
+def main(
+    servers: str,
+    source: str,
+    results: str,
+    directory: str,
+    case: str,
+    jars: str,
+    real_time: str | None = None,
+    **_: object,
+) -> None:
     spark = (
-        SparkSession.builder.master("local[*]")
+        SparkSession.builder.master(f"local[{REAL_TIME_THREADS if real_time else '*'}]")
         .appName("structured")
         .config("spark.jars", jars)
         .config("spark.driver.memory", "2g")
@@ -99,6 +114,8 @@ def main(servers: str, source: str, results: str, directory: str, case: str, jar
         .option("topic", results)
         .option("checkpointLocation", f"{directory}/checkpoint")
     )
+    if real_time:
+        query = query.trigger(realTime=real_time)
     print(f"started {time.time()}", flush=True)
     query.start().awaitTermination()
 
