@@ -12,6 +12,7 @@ import pytest
 
 from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.epoch import EpochInput, EpochOutput, Mergers, OffsetRange
+from kohort.spark.jobs.plans import Plans
 from kohort.spark.program.compiled import Aggregate, Branch, CompiledSubtopology, PartialsInput, ToPartials
 from tests.pipeline.jobs_harness import PARTITIONS, RECORDS, JobsHarness
 from tests.pipeline.test_jobs import FLIGHTS, expected, through
@@ -77,6 +78,17 @@ def test_what_is_merged_at_once_equals_what_goes_through_the_topic(
     assert shown == expected("origin", [row for _, _, row in FLIGHTS])
     if not parallel:
         assert ("0", 0, 1, True) in first._reusable
+
+
+def test_jobs_are_warm_for_epochs_with_mergers(harness: JobsHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = harness.topic()
+    terminal = ToPartials(harness.topic(), harness.spec("by-origin-warm", "origin"))
+    jobs = harness.jobs(through(harness, harness.source(topic), terminal))
+    jobs.warm_up()
+    monkeypatch.setattr(Plans, "branch", None)  # none is built any more
+    harness.send(topic, FLIGHTS)
+    mergers = {0: Mergers(PARTITIONS, dict.fromkeys(range(PARTITIONS)))}
+    assert _here(jobs.run(replace(harness.epoch_input(topic), mergers=mergers))).num_rows
 
 
 def test_what_comes_late_to_the_task_that_merges_is_left_out(harness: JobsHarness) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.client.config import ClientConfig
-from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochOutput, EpochStatistics
+from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochOutput, EpochStatistics, Mergers
 from kohort.spark.executor_rpc.client import RpcAddress
 from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
@@ -114,6 +115,19 @@ class SubtopologyJobs:
         keyed = in_order(rows[0].filter(rows[0]["key"].is_valid()))
         statistics.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
         return EpochOutput({0: last_of_each_key(keyed)}, statistics)
+
+    def warm_up(self) -> None:
+        """Runs its jobs on nothing, so that code is compiled and Python workers run before there are records.
+
+        With mergers, where there may be any: that is how most epochs are, and the plan without them is part of it.
+        """
+        nothing = EpochInput(0, ())
+        for table in self._subtopology.tables:
+            self.run_table(table, nothing)
+        if self._subtopology.input is not None:
+            branches = enumerate(self._subtopology.branches)
+            merged = [number for number, branch in branches if isinstance(branch.terminal, ToPartials)]
+            self.run(replace(nothing, mergers=dict.fromkeys(merged, Mergers(1, {}))))
 
     def cancel(self) -> None:
         """Cancels the job that runs, if any, from another thread; `run` raises what Spark says of it."""

@@ -192,7 +192,6 @@ class SparkJobs:
     def __init__(self, jobs: SubtopologyJobs, compiled: CompiledSubtopology) -> None:
         self._jobs = jobs
         self._tables = {table.name: table for table in compiled.tables}
-        self._has_input = compiled.input is not None
 
     def run(self, epoch_input: EpochInput) -> EpochOutput:
         with _stopping():
@@ -204,12 +203,8 @@ class SparkJobs:
 
     def warm_up(self) -> None:
         """Run all of them on nothing. What goes wrong is left for an epoch to meet, which knows what to do about it."""
-        nothing = EpochInput(0, ())
         try:
-            for table in self._tables.values():
-                self._jobs.run_table(table, nothing)
-            if self._has_input:
-                self._jobs.run(nothing)
+            self._jobs.warm_up()
         except Exception:
             log.info("Spark could not be warmed up", exc_info=True)
 
