@@ -54,6 +54,13 @@ def found(reader: RangeReader, start: int, end: int, *, committed: bool = True) 
     return pairs
 
 
+def test_who_reads_nothing_yet_is_ready_for_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[None] = []
+    monkeypatch.setattr("kohort.spark.reading.reader.load_columns", lambda: loaded.append(None))
+    assert not list(RangeReader("localhost:1").read_all([("t", 0, 5, 5)]))
+    assert loaded
+
+
 def test_only_what_was_asked_for(kohort_fresh_broker: Broker) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
     numbers(servers, 0, 3000, batch_size=4096, compression_type="lz4")

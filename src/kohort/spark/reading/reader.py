@@ -136,10 +136,10 @@ class RangeReader:
         self, ranges: Sequence[Range], committed: bool, corrupt: Callable[[CorruptBatch], None] | None = None
     ) -> Iterator[tuple[int, Range, Piece]]:
         """What comes of ranges, in order, with the number of its range."""
+        load_columns()  # while the first records are on their way; or, where there are none yet, for when there are
         wanted = [(number, each) for number, each in enumerate(ranges) if each.start < each.end]
         if not wanted:
             return
-        load_columns()  # while the first records are on their way
         opened = self._open()
         waiting = deque(wanted)
         running: deque[tuple[int, Range, _Fetch]] = deque()

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.client.column_codec import load_columns
 from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.epoch import EpochStatistics, Mergers
 from kohort.spark.jobs.stages.context import Stage, StageContext, stage_of
@@ -32,6 +33,7 @@ def merge_stage(context: StageContext, state_lookup: StateLookup) -> Stage:
 def _merge(
     context: StageContext, state_lookup: StateLookup, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    load_columns()  # the partitioner's code among it, while there are no partials yet
     epoch, statistics = context.request_input(0, whole_partitions=True), EpochStatistics()
     mergers = epoch.mergers[context.branch]
     for given in batches:
