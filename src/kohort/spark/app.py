@@ -221,6 +221,7 @@ class StreamsApp:
             KafkaError, ClientError: the group won't have the instance, or there was no broker at the start.
         """
         require("spark", "running a streams application", SPARK)
+        from kohort.spark.jobs.first_job import first_job
         from kohort.spark.runtime.application import run_application
         from kohort.spark.runtime.shutdown import Shutdown
 
@@ -228,7 +229,8 @@ class StreamsApp:
         self._runs.append(stopping)
         try:
             session = _session(spark)
-            program = self.compile(session)
+            with first_job(session):
+                program = self.compile(session)
             if not stopping.asked:
                 run_application(
                     session, program, self.settings, listeners=listeners, progress=progress, stopping=stopping

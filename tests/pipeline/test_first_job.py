@@ -1,0 +1,40 @@
+"""Spark's first job beside the program's compilation."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kohort.spark.jobs import first_job as module
+from kohort.spark.jobs.first_job import first_job
+
+
+def test_a_job_has_run_when_the_program_is_compiled(spark: SparkSession) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+    with first_job(spark):
+        pass
+    assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
+
+
+def test_a_program_that_cant_run_doesnt_wait_for_the_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(module, "_run", lambda _: over.wait())
+    with pytest.raises(ZeroDivisionError), first_job(spark):
+        raise ZeroDivisionError
+    over.set()
+
+
+def test_a_job_that_fails_is_left_for_others_to_meet(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(batches: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(module, "_ready", fail)
+    with caplog.at_level(logging.INFO, module.__name__), first_job(spark):
+        pass
+    assert caplog.messages == ["Spark could not be warmed up"]
