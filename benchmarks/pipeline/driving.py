@@ -29,8 +29,8 @@ AIM = 500_000
 KEYS = 1_000_000
 """Of the state."""
 TOUCHED, CORES = [10_000, 100_000, 1_000_000], [2, 16, 64]
-MEASURED = 1_000_000
-"""Touched keys of a case, over all its epochs, at least; three epochs at least."""
+MEASURED, EPOCHS = 500_000, 3
+"""Touched keys of a case, over all its epochs, at least; and epochs at least."""
 
 
 def main() -> int:
@@ -47,7 +47,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     console = Console(width=None if Console().is_terminal else 120)
     for touched in options.touched:
-        found = {cores: _measure(options.keys, touched, cores, max(3, measured // touched)) for cores in options.cores}
+        found = {
+            cores: _measure(options.keys, touched, cores, max(EPOCHS, measured // touched)) for cores in options.cores
+        }
         console.print(_table(found, touched))
     return 0
 

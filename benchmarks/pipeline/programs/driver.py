@@ -166,7 +166,7 @@ def _fill(stores: list[Store], keys: int) -> None:
         some = order[start : start + _FILL]
         for partition, store in enumerate(stores):
             table = rows(some[some % len(stores) == partition])
-            store.write(table["key"], table["value"], 0)
+            store.write(table["key"], table["value"], 0, read_again=True)
 
 
 async def _epochs(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from benchmarks.restore.changelog import rows
 from kohort.spark.epoch import ROWS_SCHEMA
 from kohort.spark.executor_rpc.client import RpcAddress
+from kohort.spark.jobs.subtopology_jobs import SMALL_EPOCH
 
 AT_ONCE = 16_384
 """Rows that the stage which merges asks for at once."""
@@ -24,7 +25,8 @@ def serve(
 ) -> None:
     """Do what is asked for: prepare an epoch; look prior values up, with a connection for each core; send rows.
 
-    Each core has keys of all partitions, as those have that merge rows at once. There are as many as partitions.
+    Each core has keys of all partitions, as those have that merge rows at once. There are as many as partitions; of a
+    small epoch one core does all.
     """
     table = ROWS_SCHEMA.empty_table()
     with ThreadPoolExecutor(cores) as pool:
@@ -34,7 +36,12 @@ def serve(
                 case ("prepare", epoch):
                     table = _touched(np.random.default_rng(epoch).choice(keys, touched, replace=False), cores)
                 case ("look up",):
-                    missing = sum(pool.map(lambda part: _look_up(address, store, part), _parts(table, cores)))
+                    missing = sum(
+                        pool.map(
+                            lambda part: _look_up(address, store, part),
+                            _parts(table, cores if touched > SMALL_EPOCH else 1),
+                        )
+                    )
                     answer = f"{missing} keys have no value" if missing else None
                 case ("send",):
                     with stream.makefile("wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
