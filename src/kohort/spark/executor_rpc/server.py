@@ -6,6 +6,7 @@ import contextlib
 import hmac
 import itertools
 import logging
+import os
 import socket
 import ssl
 import threading
@@ -110,6 +111,7 @@ class RpcServer:
         self.handover = b"" if tls is None else tls.handover
         self.token = token_bytes(TOKEN_BYTES)
         self._lock = threading.Lock()
+        self._turns = threading.Semaphore(os.cpu_count() or 1)  # more threads at once would wait for each other
         self._runs = 0
         self._epochs: dict[str, _Epoch] = {}
         self._connections: set[socket.socket] = set()
@@ -271,7 +273,9 @@ class RpcServer:
         at_once = _KEYS_AT_ONCE
         while start < len(batch) and size < _RESPONSE_BYTES:
             some = batch.slice(start, at_once)
-            if (values := self._looked_up(request.store, some.column(0), some.column(1))) is None:
+            with self._turns:
+                values = self._looked_up(request.store, some.column(0), some.column(1))
+            if values is None:
                 at_once = _FEW_KEYS
             else:
                 found.append(values)
