@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-restore bench-memory
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-restore bench-memory bench-driver
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -141,6 +141,9 @@ bench-restore: $(READY) ## Restoring a store of 5 million keys, and restarts, be
 
 bench-memory: $(READY) ## What an instance of the pipeline has in memory at rest, and where (needs Java and Maven with a JDK)
 	@$(BIN)/python -m benchmarks.pipeline.resting $(BENCH)
+
+bench-driver: $(READY) ## What an instance's driver can do for 2, 16 and 64 cores of executors, without Spark
+	@$(BIN)/python -m benchmarks.pipeline.driving $(BENCH)
 
 ROUNDS ?= 20
 FAULTS ?= tests/spark/runtime/test_faults.py tests/spark/state

@@ -16,6 +16,7 @@ from kohort.protocol.records.compression import Compression
 from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.formats import decoder, encoder
 from kohort.spark.formats.times import TimeFormats
+from kohort.spark.state import row_cache
 
 KINDS = (T.StringType(), T.DoubleType(), T.TimestampType(), T.DateType(), T.BooleanType(), T.LongType())
 ROW = ("\n", 1.5, "2013-01-01T05:00:00.5Z", "2013-01-01", True, 1)
@@ -49,6 +50,11 @@ def records() -> None:
         partitions_of(key, 3, "crc32")
 
 
+def state() -> None:
+    """Those of stores."""
+    row_cache.load()
+
+
 def fixed_buffer(buffer: pa.Buffer) -> pa.Buffer:
     """The same bytes, not to be changed."""
     return pa.py_buffer(buffer.to_pybytes())
@@ -56,7 +62,7 @@ def fixed_buffer(buffer: pa.Buffer) -> pa.Buffer:
 
 def main() -> None:
     with ProcessPoolExecutor(2) as pool:
-        for done in [pool.submit(formats), pool.submit(records)]:
+        for done in [pool.submit(formats), pool.submit(records), pool.submit(state)]:
             done.result()
 
 

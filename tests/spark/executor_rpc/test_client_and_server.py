@@ -89,6 +89,23 @@ def test_large_values_come_in_several_responses(driver: RpcAddress, monkeypatch:
     assert len(requests) == 5
 
 
+def test_a_few_are_looked_up_at_a_time_where_values_are_large(
+    driver: RpcAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kohort.spark.executor_rpc.server._KEYS_AT_ONCE", 6)
+    monkeypatch.setattr("kohort.spark.executor_rpc.server._FEW_KEYS", 2)
+    monkeypatch.setattr("kohort.spark.executor_rpc.server._RESPONSE_BYTES", 64)
+    numbers = list(range(9))
+    keys = pa.array([b"%d" % number * (1 if number < 6 else 40) for number in numbers], pa.binary())
+    partitions = pa.array([None if number == 4 else number % 2 for number in numbers], pa.int32())
+    requests = []
+    request = RpcAddress._request
+    monkeypatch.setattr(RpcAddress, "_request", lambda *given: requests.append(given) or request(*given))
+    expected = [f"s/{at}/".encode() + key for at, key in zip(partitions.to_pylist(), keys.to_pylist(), strict=True)]
+    assert driver.lookup("s", partitions, keys).to_pylist() == expected
+    assert len(requests) > 1
+
+
 def test_a_store_that_fails_fails_the_lookup_alone(driver: RpcAddress) -> None:
     with pytest.raises(RpcError, match="the store is closed"):
         driver.lookup("broken", None, pa.array([b"a"], pa.binary()))

@@ -1,9 +1,11 @@
 import json
 
 import pyarrow as pa
+import pytest
 
 from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput, EpochStatistics
 from kohort.spark.jobs.output_values import output_values
+from kohort.spark.runtime import epoch_writes as epoch_writes_module
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import epoch_writes, first_unreadable
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
@@ -78,6 +80,22 @@ def test_updates_go_to_outputs_and_the_changelogs_of_their_partitions() -> None:
         ("counts", "changelog", 1): [b'{"k":"b"}'],
     }
     assert out.records == 1 + 3 + 3 + 3
+
+
+@pytest.mark.parametrize("taken", [0, 2**30])
+def test_rows_of_a_changelog_keep_their_order_however_many_batches_they_come_in(
+    taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epoch_writes_module, "_TAKEN", taken)
+    rows = [(b"%d" % number, b"", number * 7 % 3 + 1) for number in range(100)]
+    plan = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: StoreOutput("counts", "c")})
+    batches = pa.concat_tables([_rows(*rows[start : start + 10]) for start in range(0, 100, 10)])
+    writes = epoch_writes(plan, EpochOutput({0: batches}, EpochStatistics(100)), None, {1: None, 2: None}, _nothing)
+    assert {partition: table["key"].to_pylist() for (_, _, partition), table in writes.changelogs.items()} == {
+        number: [key for key, _, partition in rows if partition == number] for number in (1, 2, 3)
+    }
+    if taken:
+        assert {table["key"].num_chunks for table in writes.changelogs.values()} == {1}
 
 
 def test_routed_rows_keep_their_routes() -> None:

@@ -51,7 +51,7 @@ class _Store:
     def scan(self, start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> pa.Table:
         raise AssertionError("no windows here")
 
-    def write(self, keys: pa.Array, values: pa.Array, position: int) -> None:
+    def write(self, keys: pa.Array, values: pa.Array, position: int, *, read_again: bool) -> None:
         self.content |= dict(zip(keys.to_pylist(), values.to_pylist(), strict=True))
         self.position = position
 

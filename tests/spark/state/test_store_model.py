@@ -51,16 +51,19 @@ class StoreMachine(RuleBasedStateMachine):
                 found[key] = value
         return found
 
-    @rule(records=st.lists(st.tuples(KEYS, VALUES), max_size=12), as_file=st.booleans())
-    def write(self, records: list[tuple[bytes, bytes | None]], as_file: bool) -> None:
+    @rule(
+        records=st.lists(st.tuples(KEYS, VALUES), max_size=12),
+        way=st.sampled_from(["read again", "not read again", "as a file"]),
+    )
+    def write(self, records: list[tuple[bytes, bytes | None]], way: str) -> None:
         position = self.store.position or 0
         del self.log[position:]
         self.log += records
         keys, values = pa.array([k for k, _ in records], pa.binary()), pa.array([v for _, v in records], pa.binary())
-        if as_file:
+        if way == "as a file":
             self.store.ingest(sorted_by_key(keys, values), len(self.log))
         else:
-            self.store.write(keys, values, len(self.log))
+            self.store.write(keys, values, len(self.log), read_again=way == "read again")
 
     @rule()
     def flush(self) -> None:

@@ -50,6 +50,8 @@ def cast_column(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     Raises:
         ValueError: the type or a value can't be cast.
     """
+    if column.type == kind:
+        return column
     try:
         return column.cast(kind)
     except pa.ArrowException as error:

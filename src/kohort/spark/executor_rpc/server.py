@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import itertools
 import logging
+import os
 import socket
 import ssl
 import threading
@@ -13,8 +15,8 @@ from secrets import token_bytes
 from typing import Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kohort.spark.epoch import DEAD_SCHEMA, EpochInput
 from kohort.spark.executor_rpc.errors import RpcError
@@ -50,10 +52,14 @@ there is none. Called from several threads at once."""
 
 _GREETING_S: Final = 5.0
 _MAX_UNAUTHENTICATED: Final = 64
-_KEYS_AT_ONCE: Final = 1_024
+_KEYS_AT_ONCE: Final = 16_384
+_FEW_KEYS: Final = 1_024
 _RESPONSE_BYTES: Final = 64 * 1024 * 1024
-"""Looks up `_KEYS_AT_ONCE` keys at a time, until their values have so many bytes. Records have at most 1 MiB unless
-brokers are configured otherwise, so a response has little more than 1 GiB."""
+"""Looks up `_KEYS_AT_ONCE` keys at a time, store by store, until their values have so many bytes; a few at a time where
+those are large. Records have at most 1 MiB unless brokers are configured otherwise, so a response has little more than
+1 GiB."""
+_GLOBAL: Final = -1
+"""Stands for no partition."""
 
 _log = logging.getLogger(__name__)
 _requests = msgspec.json.Decoder(Request)
@@ -105,6 +111,7 @@ class RpcServer:
         self.handover = b"" if tls is None else tls.handover
         self.token = token_bytes(TOKEN_BYTES)
         self._lock = threading.Lock()
+        self._turns = threading.Semaphore(os.cpu_count() or 1)  # more threads at once would wait for each other
         self._runs = 0
         self._epochs: dict[str, _Epoch] = {}
         self._connections: set[socket.socket] = set()
@@ -263,22 +270,40 @@ class RpcServer:
         batch = from_ipc(body, LOOKUP_KEYS)
         found: list[pa.Array] = []
         start = size = 0
+        at_once = _KEYS_AT_ONCE
         while start < len(batch) and size < _RESPONSE_BYTES:
-            some = batch.slice(start, _KEYS_AT_ONCE)
-            found.append(self._lookup_in_partitions(request.store, some.column(0), some.column(1)))
-            size += found[-1].nbytes
-            start += len(some)
+            some = batch.slice(start, at_once)
+            with self._turns:
+                values = self._looked_up(request.store, some.column(0), some.column(1))
+            if values is None:
+                at_once = _FEW_KEYS
+            else:
+                found.append(values)
+                size += values.nbytes
+                start += len(some)
         values = pa.concat_arrays(found) if found else pa.array([], pa.binary())
         return to_ipc(pa.RecordBatch.from_arrays([values], schema=LOOKUP_VALUES))
 
-    def _lookup_in_partitions(self, store: str, partitions: pa.Array, keys: pa.Array) -> pa.Array:
-        rows_found, found = [], []
-        for partition in pc.unique(partitions).to_pylist():
-            mine = pc.is_null(partitions) if partition is None else pc.equal(partitions, partition)
-            rows = pc.indices_nonzero(pc.fill_null(mine, False))
-            rows_found.append(rows)
-            found.append(self._lookup(store, partition, keys if len(rows) == len(keys) else keys.take(rows)))
-        return _in_order(rows_found, found, len(keys))
+    def _looked_up(self, store: str, partitions: pa.Array, keys: pa.Array) -> pa.Array | None:
+        """The values of keys, in their order; None if more than a few are too large together."""
+        numbers = partitions.fill_null(_GLOBAL).to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        numbers = numbers[order]
+        one_store = numbers[0] == numbers[-1]
+        mine = keys if one_store else keys.take(pa.array(order))
+        found, size = [], 0
+        for start, end in itertools.pairwise([0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]):
+            partition = None if numbers[start] == _GLOBAL else int(numbers[start])
+            for first in range(start, end, _FEW_KEYS):
+                if len(keys) > _FEW_KEYS and size >= _RESPONSE_BYTES:
+                    return None
+                some = mine.slice(first, min(_FEW_KEYS, end - first))
+                found.append(self._lookup(store, partition, some))
+                size += found[-1].nbytes
+                if len(found[-1]) != len(some):
+                    raise RpcError(f"{len(found[-1])} values were found for {len(some)} keys")
+        values = pa.concat_arrays(found).cast(pa.binary())
+        return values if one_store else values.take(pa.array(np.argsort(order)))
 
     def _add_report(self, request: ReportRequest, body: bytearray) -> ReportResponse:
         dead = from_ipc(body, DEAD_SCHEMA) if body else None
@@ -288,19 +313,6 @@ class RpcServer:
                 return ReportResponse(False)
             epoch.reports[(request.branch, request.stage, request.split)] = (request, dead)
         return ReportResponse(True)
-
-
-def _in_order(rows: list[pa.Array], found: list[pa.Array], total: int) -> pa.Array:
-    """Values that were found partition by partition, in the order of the request's rows."""
-    if len(found) == 1:
-        values = found[0]
-    else:
-        values = pa.concat_arrays(found) if found else pa.array([], pa.binary())
-        if rows:
-            values = values.take(pc.sort_indices(pa.concat_arrays(rows)))
-    if len(values) != total:
-        raise RpcError(f"{len(values)} values were found for {total} keys")
-    return values.cast(pa.binary())
 
 
 def _shut_down(connection: socket.socket) -> None:

@@ -135,6 +135,7 @@ async def _run(
     from kohort.spark.jobs.session_settings import session_settings
     from kohort.spark.observability import Observability
     from kohort.spark.queries.store_infos import store_infos
+    from kohort.spark.state import row_cache
 
     subtopologies = {each.id: each for each in program.subtopologies}
     subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
@@ -149,7 +150,8 @@ async def _run(
         # shouldn't stand still for that long.
         waiting = instance.waits("Spark")
         waiting("Spark is warming up")
-        await asyncio.gather(*(asyncio.to_thread(jobs_of(each).warm_up) for each in subtopologies))
+        warm_ups = (asyncio.to_thread(jobs_of(each).warm_up) for each in subtopologies)
+        await asyncio.gather(*warm_ups, asyncio.to_thread(row_cache.load))
         waiting(None)
 
     def parallelism() -> int:

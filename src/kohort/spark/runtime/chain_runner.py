@@ -159,5 +159,6 @@ class ChainRunner:
     def _store(self) -> None:
         for (store, _, partition), table in self._writes.changelogs.items():
             keys, values = table["key"].combine_chunks(), table["value"].combine_chunks()
-            self._in_epoch[store, partition].write(keys, values, self._positions[store, partition])
+            position = self._positions[store, partition]
+            self._in_epoch[store, partition].write(keys, values, position, read_again=True)
         pa.default_memory_pool().release_unused()

@@ -18,6 +18,8 @@ from rocksdict import (
     WriteBufferManager,
 )
 
+from kohort.spark.state.row_cache import RowBudget
+
 FLUSHED_FILES: Final = 4
 """Files on level 0 from which on they are compacted: RocksDB's default."""
 
@@ -36,9 +38,14 @@ class StoreMemory:
     Args:
         cache: bytes for the block cache, which includes indexes, filters and write buffers.
         write_buffers: how many of these bytes write buffers may have; beyond that, the store that writes flushes.
+        rows: bytes, beside RocksDB's, for rows that were written last.
+
+    Attributes:
+        rows: what `RowCache`s share.
     """
 
-    def __init__(self, cache: int = 128 * _MIB, write_buffers: int = 64 * _MIB) -> None:
+    def __init__(self, cache: int = 128 * _MIB, write_buffers: int = 64 * _MIB, rows: int = 256 * _MIB) -> None:
+        self.rows = RowBudget(rows)
         self.cache = Cache(cache)
         self.write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(write_buffers, False, self.cache)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -46,6 +47,7 @@ from kohort.spark.state.rocksdb_rows import (
     rows_to_batch,
     sorted_by_key,
 )
+from kohort.spark.state.row_cache import RowCache
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,8 @@ class Store:
         self.name = name
         self.partition = partition
         self._memory = memory or default_memory()
+        self._rows = RowCache(self._memory.rows)
+        self._mutex = threading.Lock()  # of what is found in memory or files, and written to both
         self._lock = ReadersWriterLock(lambda: StoreClosedError(f"store {name} is closed"))
         self._checkpoint = EMPTY
         self._compacted_from = FLUSHED_FILES
@@ -120,17 +124,13 @@ class Store:
             StoreCorruptError: its files can't be read.
         """
         keys = as_binary(keys)
-        if keys.null_count:
-            keys = keys.fill_null(_CHECKPOINT_KEY)
-        order = pc.sort_indices(keys)  # in key order, each block is read once
-        sorted_keys = keys.take(order).to_pylist()
-        with self._reading_or_writing() as db:
-            found: Any = db.get(sorted_keys)
-        if sorted_keys and sorted_keys[-1] >= _CHECKPOINT_KEY:
-            found = [None if key == _CHECKPOINT_KEY else value for key, value in zip(sorted_keys, found, strict=True)]
-        original = np.empty(len(order), np.int64)
-        original[order.to_numpy()] = np.arange(len(order))
-        return pa.array(found, pa.binary()).take(pa.array(original))
+        with self._reading_or_writing() as db, self._mutex:
+            values, missing = self._rows.find(keys)
+            if missing is None:
+                return values
+            if pc.all(missing).as_py():
+                return _read(db, keys)
+            return pc.replace_with_mask(values, missing, _read(db, keys.filter(missing)))
 
     def scan(self, start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> pa.Table:
         """The rows from `start` (included) to `end` (not included), in key order, of one snapshot.
@@ -159,7 +159,15 @@ class Store:
 
     # Writing.
 
-    def write(self, keys: pa.Array, values: pa.Array, position: int, partition: int | None = None) -> None:
+    def write(
+        self,
+        keys: pa.Array,
+        values: pa.Array,
+        position: int,
+        partition: int | None = None,
+        *,
+        read_again: bool = False,
+    ) -> None:
         """Writes records of the changelog, in its order, with the position after them.
 
         Args:
@@ -167,6 +175,7 @@ class Store:
             values: binary or text; null deletes.
             position: the offset after the last of these records.
             partition: of the changelog, for a global table's store.
+            read_again: whether these keys are likely to be read soon: then they are kept in memory, too.
 
         Raises:
             StoreClosedError, StoreCorruptError: as `get_many`.
@@ -175,8 +184,9 @@ class Store:
         """
         checkpoint = self._checkpoint_after(position, partition)
         batch = WriteBatch(raw_mode=True)
-        put_rows(batch, sorted_by_key(as_binary(keys), as_binary(values)))
-        self._write(batch, checkpoint)
+        rows = sorted_by_key(as_binary(keys), as_binary(values))
+        put_rows(batch, rows)
+        self._write(batch, checkpoint, rows, keep=read_again)
 
     def ingest(self, rows: SortedRows, position: int, partition: int | None = None) -> None:
         """The same as `write` for very many records, in half the processor time: they go into a file of their own.
@@ -201,8 +211,10 @@ class Store:
                         self._lock.check_open()  # `close` waits for this
                         put_rows(file, part.slice(start, min(start + _PIECE, len(part.keys))))
                 file.finish()
-                ingest_sst_file(db, path)
-                self._checkpoint = checkpoint
+                with self._mutex:
+                    self._rows.clear()
+                    ingest_sst_file(db, path)
+                    self._checkpoint = checkpoint
             finally:
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
@@ -219,6 +231,7 @@ class Store:
             self._close_files()
             shutil.rmtree(self.path, ignore_errors=True)
             self._checkpoint = EMPTY
+            self._rows.clear()
             self._db = self._open()
         if topic_id is not None:
             self.set_topic_id(topic_id)
@@ -226,20 +239,28 @@ class Store:
     def set_topic_id(self, topic_id: str) -> None:
         """Sets the id of the changelog's topic. Raises as `write`."""
         if topic_id != self._checkpoint.topic_id:
-            self._write(WriteBatch(raw_mode=True), self._checkpoint.of_topic(topic_id))
+            self._write(WriteBatch(raw_mode=True), self._checkpoint.of_topic(topic_id), None)
 
     def close(self) -> None:
         """Closes it once the calls that go on are done. May be called twice."""
         if self._lock.close():
+            self._rows.clear()
             self._close_files()
 
-    def _write(self, batch: WriteBatch, checkpoint: Checkpoint) -> None:
+    def _write(self, batch: WriteBatch, checkpoint: Checkpoint, rows: SortedRows | None, *, keep: bool = False) -> None:
+        """Writes a batch, which has these rows, with the checkpoint."""
         batch.put(_CHECKPOINT_KEY, checkpoint.encode())  # last, so that no record replaces it
         with self._reading_or_writing() as db:
             self._compact_from(db, FLUSHED_FILES)
             self._wait_for_compaction(db)
-            db.write(batch)
-            self._checkpoint = checkpoint
+            with self._mutex:
+                if rows is not None and not keep:
+                    self._rows.clear()
+                db.write(batch)
+                self._checkpoint = checkpoint
+                if rows is not None and keep:
+                    for part in rows.split(_CHECKPOINT_KEY):
+                        self._rows.put(part)
 
     def _compact_from(self, db: Rdict, files: int) -> None:
         """Has RocksDB compact once there are so many files on level 0."""
@@ -340,6 +361,20 @@ class Store:
     @property
     def _described(self) -> str:
         return f"store {self.name} in {self.path}"
+
+
+def _read(db: Rdict, keys: pa.Array) -> pa.Array:
+    """The values of keys in the files, in their order."""
+    if keys.null_count:
+        keys = keys.fill_null(_CHECKPOINT_KEY)
+    order = pc.sort_indices(keys)  # in key order, each block is read once
+    sorted_keys = keys.take(order).to_pylist()
+    found: Any = db.get(sorted_keys)
+    if sorted_keys and sorted_keys[-1] >= _CHECKPOINT_KEY:
+        found = [None if key == _CHECKPOINT_KEY else value for key, value in zip(sorted_keys, found, strict=True)]
+    original = np.empty(len(order), np.int64)
+    original[order.to_numpy()] = np.arange(len(order))
+    return pa.array(found, pa.binary()).take(pa.array(original))
 
 
 def _without_checkpoint(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
