@@ -27,6 +27,7 @@ from pyspark.sql import types as T  # noqa: N812
 from kohort.spark import internals
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import (
+    WORKER_MODULE,
     NodeName,
     PlanNode,
     analyzed,
@@ -42,6 +43,7 @@ from kohort.spark.internals import (
     stop_progress_bar,
     unix_sockets_to_workers,
     unlogged_errors,
+    workers_forked_from,
 )
 from tests.tools import JAVA
 
@@ -512,3 +514,32 @@ def test_spark_connect_is_refused(used: Callable[[], object]) -> None:
 
 class OfConnect:
     """A session or DataFrame of Spark Connect, which have no handles of the driver's objects."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked from it on Linux alone")
+def test_workers_are_forked_from_a_daemon_of_ours(spark: SparkSession) -> None:
+    def parent(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        loaded = "kohort.spark.jobs.stages.read_rows" in sys.modules
+        for _ in batches:
+            command = Path(f"/proc/{os.getppid()}/cmdline").read_text()
+            yield pa.RecordBatch.from_pydict({"command": [command.replace("\0", " ")], "loaded": [loaded]})
+
+    def ask() -> tuple[list[str], bool]:
+        found = spark.range(0, 1, 1, 1).mapInArrow(parent, "command STRING, loaded BOOLEAN").head()
+        assert found is not None
+        return found.command.split()[1:], found.loaded
+
+    with workers_forked_from(spark, "kohort.spark.worker_daemon"):
+        assert ask() == (["-m", "kohort.spark.worker_daemon", WORKER_MODULE], True)
+    assert ask() == (["-m", "pyspark.daemon", WORKER_MODULE], False)
+
+
+def test_a_daemon_that_the_user_has_set_stays(spark: SparkSession) -> None:
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.python.daemon.module", "mine")
+    try:
+        with workers_forked_from(spark, "kohort.spark.worker_daemon"):
+            assert conf.get("spark.python.daemon.module") == "mine"
+        assert conf.get("spark.python.daemon.module") == "mine"
+    finally:
+        conf.remove("spark.python.daemon.module")
