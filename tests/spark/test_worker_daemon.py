@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
+import pyspark
 import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked from it on Linux alone")
 
 
-def run(program: str) -> list[str]:
-    """The lines that a program prints once `preload` was called."""
+def run(program: str, path: str = "") -> list[str]:
+    """The lines that a program prints once `preload` was called; `path` comes first where Python looks for modules."""
+    path = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH"))))
     start = "import os, sys\nfrom kohort.spark.worker_daemon import preload\npreload()\n"
     done = subprocess.run(
-        [sys.executable, "-c", start + textwrap.dedent(program)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", start + textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -59,6 +67,19 @@ def test_a_worker_loads_nothing_large_by_itself() -> None:
 def test_workers_have_nothing_of_the_driver() -> None:
     driver = ["aiohttp", "rich", "rocksdict", "kohort.broker", "kohort.spark.monitoring", "kohort.spark.runtime"]
     assert run(f"print([name for name in {driver} if name in sys.modules])") == ["[]"]
+
+
+def test_pyspark_comes_from_where_it_is_installed_instead_of_the_archive_in_it() -> None:
+    (installed,) = pyspark.__path__
+    archive = str(Path(installed, "python", "lib", "pyspark.zip"))
+    assert run("import pyspark\nprint(*pyspark.__path__)", archive) == [installed]
+
+
+def test_pyspark_comes_from_an_archive_of_another_spark(tmp_path: Path) -> None:
+    (installed,) = pyspark.__path__
+    (tmp_path / "pyspark").symlink_to(installed)
+    archive = str(tmp_path / "pyspark" / "python" / "lib" / "pyspark.zip")
+    assert run("import pyspark\nprint(*pyspark.__path__)", archive) == [f"{archive}/pyspark"]
 
 
 def test_workers_draw_random_numbers_of_their_own() -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Final
 
-from kohort.spark.internals import WORKER_MODULE, serve_workers
+from kohort.spark.internals import WORKER_MODULE, leave_out_zipped_pyspark, serve_workers
 
 _MODULES: Final = (
     WORKER_MODULE,
@@ -37,6 +37,7 @@ _NO_THREADS: Final = {"JE_ARROW_MALLOC_CONF": "background_thread:false", "OPENBL
 
 def preload() -> None:
     """Loads what workers need, and takes it out of garbage collections, which would copy it."""
+    leave_out_zipped_pyspark()
     with _environment(_NO_THREADS):
         for name in _MODULES:
             import_module(name)
