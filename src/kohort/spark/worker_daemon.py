@@ -31,8 +31,9 @@ _MODULES: Final = (
     "kohort.spark.reading.reader",
     "kohort.spark.reading.secrets",
 )
-_NO_THREADS: Final = {"JE_ARROW_MALLOC_CONF": "background_thread:false", "OPENBLAS_NUM_THREADS": "1"}
-"""What pyarrow and numpy go by when they are loaded."""
+_NO_THREADS: Final = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""What pyarrow goes by when it is loaded. numpy goes by OMP_NUM_THREADS, which Spark sets to 1 unless told otherwise;
+threads that it has beyond that are stopped before a fork, and start again after it."""
 
 
 def preload() -> None:
