@@ -103,7 +103,7 @@ def _called(pid: int) -> str:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     if words[0].endswith(b"java"):
         return "JVM"
-    if b"pyspark.daemon" in words:
+    if b"kohort.spark.worker_daemon" in words:
         return "Python worker"
     return "driver's Python" if b"benchmarks.pipeline.programs.kohort" in words else words[0].decode()
 

@@ -27,6 +27,7 @@ from pyspark.sql import types as T  # noqa: N812
 from kohort.spark import internals
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import (
+    WORKER_MODULE,
     NodeName,
     PlanNode,
     analyzed,
@@ -42,6 +43,7 @@ from kohort.spark.internals import (
     stop_progress_bar,
     unix_sockets_to_workers,
     unlogged_errors,
+    workers_forked_from,
 )
 from tests.tools import JAVA
 
@@ -512,3 +514,30 @@ def test_spark_connect_is_refused(used: Callable[[], object]) -> None:
 
 class OfConnect:
     """A session or DataFrame of Spark Connect, which have no handles of the driver's objects."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked from it on Linux alone")
+def test_workers_are_forked_from_a_daemon_of_ours(spark: SparkSession) -> None:
+    def parent(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"command": [Path(f"/proc/{os.getppid()}/cmdline").read_text()]})
+
+    def ask() -> list[str]:
+        found = spark.range(0, 1, 1, 1).mapInArrow(parent, "command STRING").head()
+        assert found is not None
+        return str(found.command).rstrip("\0").split("\0")[1:]
+
+    with workers_forked_from(spark, "kohort.spark.worker_daemon"):
+        assert ask() == ["-m", "kohort.spark.worker_daemon", WORKER_MODULE]
+    assert ask() == ["-m", "pyspark.daemon", WORKER_MODULE]
+
+
+def test_a_daemon_that_the_user_has_set_stays(spark: SparkSession) -> None:
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.python.daemon.module", "mine")
+    try:
+        with workers_forked_from(spark, "kohort.spark.worker_daemon"):
+            assert conf.get("spark.python.daemon.module") == "mine"
+        assert conf.get("spark.python.daemon.module") == "mine"
+    finally:
+        conf.remove("spark.python.daemon.module")

@@ -4,6 +4,8 @@ import asyncio
 import errno
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,3 +109,16 @@ def test_an_address_of_another_machine_and_a_port_in_use(
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(test())
+
+
+def test_an_instance_without_a_live_line_and_a_server_loads_nothing_for_them() -> None:
+    program = """
+import sys
+from types import SimpleNamespace
+import kohort.spark.runtime.application
+from kohort.spark.observability import Observability
+Observability("app", SimpleNamespace(lags=dict), progress=False)
+print([name for name in ("aiohttp", "rich") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr

@@ -10,6 +10,7 @@ import atexit
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -42,8 +43,12 @@ _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+;?")
 _PLAN_STARTS: Final = ("'", "+-", "==", ":-")
 _UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 _SOCKET_DIRECTORY: Final = "spark.python.unix.domain.socket.dir"
+_DAEMON_MODULE: Final = "spark.python.daemon.module"
+_ARCHIVE: Final = "/pyspark/python/lib/pyspark.zip"
 _SOCKET_NAME: Final = ".00000000-0000-0000-0000-000000000000.sock"
 _LONGEST_ADDRESS: Final = 103  # of a Unix socket, in bytes, on macOS; on Linux 107
+WORKER_MODULE: Final = "pyspark.worker"
+"""What Spark's Python workers run."""
 _OUTER_SIDES: Final = {"LeftOuter": {0}, "RightOuter": {1}, "FullOuter": {0, 1}}
 
 
@@ -329,6 +334,45 @@ def unix_sockets_to_workers(spark: SparkSession) -> Iterator[None]:
     finally:
         conf.remove(_UNIX_SOCKETS)
         conf.remove(_SOCKET_DIRECTORY)
+
+
+@contextmanager
+def workers_forked_from(spark: SparkSession, module: str) -> Iterator[None]:
+    """Meanwhile Spark starts Python workers from a daemon of ours, where all is in this process.
+
+    A daemon that the user has set stays. Executors of a cluster ask for the setting at any time, so there it isn't
+    touched; nor elsewhere than on Linux, since some libraries of macOS don't survive a fork.
+
+    Args:
+        module: what the daemon runs; it calls `serve_workers`.
+    """
+    context = spark.sparkContext._jsc.sc()
+    conf = context.conf()
+    if conf.contains(_DAEMON_MODULE) or not context.isLocal() or sys.platform != "linux":
+        yield
+        return
+    conf.set(_DAEMON_MODULE, module)
+    try:
+        yield
+    finally:
+        conf.remove(_DAEMON_MODULE)
+
+
+def leave_out_zipped_pyspark() -> None:
+    """In a daemon, before PySpark is imported: it comes from where it is installed, if Spark is a part of it.
+
+    Spark has its workers import it from an archive, which has no compiled modules: a second of processor time.
+    """
+    for entry in [each for each in sys.path if each.endswith(_ARCHIVE)]:
+        if entry.removesuffix(_ARCHIVE) in sys.path:
+            sys.path.remove(entry)
+
+
+def serve_workers() -> None:
+    """In a daemon: forks the workers that Spark asks for, until it ends."""
+    from pyspark.daemon import manager
+
+    manager()
 
 
 @cache

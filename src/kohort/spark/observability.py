@@ -1,4 +1,7 @@
-"""Starts what makes an instance observable: the live line, the journal, metrics, and the HTTP server."""
+"""Starts what makes an instance observable: the live line, the journal, metrics, and the HTTP server.
+
+Rich and aiohttp, which take memory and time to load, are loaded for instances that have a live line or a server.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import logging
 import os
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kohort.http_access import OPEN, HttpAccess, warn_if_exposed
 from kohort.spark.errors import ApplicationError
@@ -14,11 +18,12 @@ from kohort.spark.monitoring.events import Listener
 from kohort.spark.monitoring.journal_writer import JournalWriter
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
-from kohort.spark.monitoring.progress_line import ProgressLine
-from kohort.spark.queries.http_server import QueryServer
-from kohort.spark.queries.peer_client import address
 from kohort.spark.queries.queryable import Queryable, standby_lags
 from kohort.streams.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from kohort.spark.monitoring.progress_line import ProgressLine
+    from kohort.spark.queries.http_server import QueryServer
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +68,7 @@ class Observability:
         self._overview = Overview(measured_lags=instance.lags)
         self._metrics = Metrics(application_id, self._overview, partial(standby_lags, instance))
         self._journal = None if journal is None else JournalWriter(journal)
-        self._progress = ProgressLine(application_id, self._overview) if progress else None
+        self._progress = _progress_line(application_id, self._overview) if progress else None
         self._server: QueryServer | None = None
         self.endpoint: Endpoint | None = None
         listeners = (self._overview, self._metrics, self._journal, self._progress)
@@ -79,6 +84,8 @@ class Observability:
             ApplicationError: the port is in use, or may not be listened on.
         """
         if self._application_server is not None:
+            from kohort.spark.queries.peer_client import address
+
             host, port = self._application_server
             try:
                 self._server = await self._started_server(host, port)
@@ -109,6 +116,8 @@ class Observability:
             self._journal.close()
 
     async def _started_server(self, host: str, port: int) -> QueryServer:
+        from kohort.spark.queries.http_server import QueryServer
+
         server = QueryServer(self._instance, self._overview, self._metrics, host, port, access=self._access)
         try:
             await server.start()
@@ -116,6 +125,12 @@ class Observability:
             await server.close()
             raise
         return server
+
+
+def _progress_line(application_id: str, overview: Overview) -> ProgressLine:
+    from kohort.spark.monitoring.progress_line import ProgressLine
+
+    return ProgressLine(application_id, overview)
 
 
 def _why(error: OSError) -> str:

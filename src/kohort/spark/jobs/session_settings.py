@@ -8,10 +8,11 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from kohort.spark.internals import unix_sockets_to_workers
+from kohort.spark.internals import unix_sockets_to_workers, workers_forked_from
 
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _HASHED: Final = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
+_DAEMON: Final = "kohort.spark.worker_daemon"
 _HASHED_AT_LEAST: Final = 128  # Spark's own
 _HEAP_BYTES: Final = 256 * 1024 * 1024
 """What sketches may take of the heap: a quarter of the least that a driver has."""
@@ -40,7 +41,7 @@ def session_settings(spark: SparkSession, parallelism: int, group_bytes: int = _
     try:
         for name, wanted in settings.items():
             spark.conf.set(name, wanted)
-        with unix_sockets_to_workers(spark):
+        with unix_sockets_to_workers(spark), workers_forked_from(spark, _DAEMON):
             yield
     finally:
         for name, value in before.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -91,7 +93,8 @@ def stage_of(run: Stage) -> Stage:
 def _then_freeze_garbage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same batches; after them, gives memory back, and takes what is left out of garbage collection.
 
-    Arrow keeps what it has freed, which is most of what a worker has after a large epoch. Spark's worker collects
+    Arrow keeps what it has freed, which is most of what a worker has after a large epoch, and so does malloc with what
+    the first tasks have needed once, such as for compiled code that is loaded. Spark's worker collects
     garbage after each task. That walks over all objects, modules and compiled code too: most of what a small task
     costs. What is there after the first tasks stays, so collections needn't look at it.
     """
@@ -102,3 +105,10 @@ def _then_freeze_garbage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     if _tasks in _FREEZING_TASKS:
         gc.collect()
         gc.freeze()
+        _trim_heap()
+
+
+def _trim_heap() -> None:
+    """Gives free memory of malloc's back, with glibc."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)

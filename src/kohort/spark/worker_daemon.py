@@ -1,0 +1,82 @@
+"""The process that Spark's Python workers are forked from, with all loaded that they need: they share its memory.
+
+    python -m kohort.spark.worker_daemon pyspark.worker
+
+Spark's own daemon loads nothing, and each worker numpy, pyarrow, numba, PySpark and Kohort by itself: more than a
+second of processor time, and some 140 MiB. Spark leaves it to the workers because a fork loses threads, which libraries
+may start; here none does. pandas is left to those user functions that want it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Final
+
+from kohort.spark.internals import WORKER_MODULE, leave_out_zipped_pyspark, serve_workers
+from kohort.spark.lazy_pandas import load_pandas_later
+
+_MODULES: Final = (
+    WORKER_MODULE,
+    "pyarrow.acero",
+    "kohort.spark.jobs.stages.arrow_aggregate",
+    "kohort.spark.jobs.stages.encode_values",
+    "kohort.spark.jobs.stages.join",
+    "kohort.spark.jobs.stages.read_rows",
+    "kohort.spark.jobs.stages.state_lookup",
+    "kohort.spark.jobs.stages.state_merge",
+    "kohort.spark.reading.reader",
+    "kohort.spark.reading.secrets",
+)
+_NO_THREADS: Final = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""What pyarrow goes by when it is loaded. numpy goes by OMP_NUM_THREADS, which Spark sets to 1 unless told otherwise;
+threads that it has beyond that are stopped before a fork, and start again after it."""
+
+
+def preload() -> None:
+    """Loads what workers need, and takes it out of garbage collections, which would copy it."""
+    leave_out_zipped_pyspark()
+    with _environment(_NO_THREADS):
+        load_pandas_later()
+        for name in _MODULES:
+            import_module(name)
+    _load_compiled_code()
+    import numpy as np
+
+    # Its global generator has its seed already. Python's own makes itself a new one.
+    os.register_at_fork(after_in_child=np.random.seed)
+    gc.collect()
+    gc.freeze()
+
+
+def _load_compiled_code() -> None:
+    """Code is read from its cache, or compiled, when it is called first."""
+    import pyarrow as pa
+    from pyspark.sql import types as T  # noqa: N812
+
+    from kohort.client.column_codec import load_columns
+    from kohort.spark.formats.json_decoder import JsonDecoder
+
+    load_columns().result()
+    columns = T.StructType().add("time", T.TimestampType()).add("date", T.DateType()).add("text", T.StringType())
+    JsonDecoder(columns).decode(pa.array([b'{"time":"2013-01-01T05:00:00Z","date":"2013-01-01","text":"EWR"}']))
+
+
+@contextmanager
+def _environment(settings: dict[str, str]) -> Iterator[None]:
+    """Meanwhile these are set, where nothing else is."""
+    mine = {name: value for name, value in settings.items() if name not in os.environ}
+    os.environ.update(mine)
+    try:
+        yield
+    finally:
+        for name in mine:
+            del os.environ[name]
+
+
+if __name__ == "__main__":
+    preload()
+    serve_workers()

@@ -1,0 +1,108 @@
+"""What Spark's Python workers are forked from: in a process of its own, since it loads modules and forks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyspark
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked from it on Linux alone")
+
+
+def run(program: str, path: str = "") -> list[str]:
+    """The lines that a program prints once `preload` was called; `path` comes first where Python looks for modules."""
+    path = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH"))))
+    start = "import os, sys\nfrom kohort.spark.worker_daemon import preload\npreload()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},  # as Spark has it
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_nothing_that_it_loads_leaves_a_thread_that_a_fork_would_lose() -> None:
+    assert run('print(len(os.listdir("/proc/self/task")))') == ["1"]
+
+
+def test_what_it_changes_around_libraries_is_for_their_loading_alone() -> None:
+    assert run('print([name for name in os.environ if name.startswith("JE_ARROW")])') == ["[]"]
+
+
+def test_a_worker_loads_nothing_large_by_itself() -> None:
+    found = run(
+        """
+        import pyarrow as pa
+        from pyspark.sql import types as T
+        from kohort.client.config import ClientConfig
+        from kohort.spark import reading
+        from kohort.spark.epoch import OffsetRange
+        from kohort.spark.jobs.stages.read_rows import RowsReading, read_rows_stage
+        from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
+
+        before = set(sys.modules)
+        reading.shared = lambda servers: FakeReader([(0, 0, 100, b"k", b'{"a": 1}')])
+        rpc = FakeRpc()
+        rpc.ranges = (OffsetRange("t", 0, 0, 10),)
+        schema = T.StructType().add("a", T.LongType()).json()
+        servers = ClientConfig(bootstrap_servers="127.0.0.1:1")
+        rows = RowsReading(servers, schema, "json", None, None, "fail", internal_columns=(), table=False)
+        read = [row for batch in read_rows_stage(rpc.context, rows)(splits(0)) for row in batch.to_pylist()]
+        table = pa.table({"a": [1, 2, 1]}).group_by("a").aggregate([("a", "count")])
+        print(read, table.num_rows)
+        print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} - {"kohort"}))
+        """
+    )
+    assert found == ["[{'a': 1}] 2", "[]"]
+
+
+def test_workers_have_nothing_of_the_driver_nor_pandas() -> None:
+    ours = ["kohort.broker", "kohort.spark.monitoring", "kohort.spark.runtime"]
+    theirs = ["aiohttp", "pandas", "rich", "rocksdict"]
+    assert run(f"print([name for name in {ours + theirs} if name in sys.modules])") == ["[]"]
+
+
+def test_pyspark_comes_from_where_it_is_installed_instead_of_the_archive_in_it() -> None:
+    (installed,) = pyspark.__path__
+    archive = str(Path(installed, "python", "lib", "pyspark.zip"))
+    assert run("import pyspark\nprint(*pyspark.__path__)", archive) == [installed]
+
+
+def test_pyspark_comes_from_an_archive_of_another_spark(tmp_path: Path) -> None:
+    (installed,) = pyspark.__path__
+    (tmp_path / "pyspark").symlink_to(installed)
+    archive = str(tmp_path / "pyspark" / "python" / "lib" / "pyspark.zip")
+    assert run("import pyspark\nprint(*pyspark.__path__)", archive) == [f"{archive}/pyspark"]
+
+
+def test_workers_draw_random_numbers_of_their_own() -> None:
+    drawn = run(
+        """
+        import random
+        import numpy as np
+
+        def draw():
+            print(random.random(), np.random.random(), flush=True)
+
+        for _ in range(2):
+            if os.fork() == 0:
+                draw()
+                os._exit(0)
+            os.wait()
+        """
+    )
+    assert len({number for line in drawn for number in line.split()}) == 4
+
+
+def test_garbage_collections_of_workers_leave_out_what_it_has_loaded() -> None:
+    frozen, collected = map(int, run("import gc\nprint(gc.get_freeze_count())\nprint(len(gc.get_objects()))"))
+    assert frozen > 100_000
+    assert collected < frozen / 100
