@@ -34,7 +34,7 @@ def test_a_job_that_fails_is_left_for_others_to_meet(
     def fail(batches: object) -> None:
         raise ValueError
 
-    monkeypatch.setattr(module, "_ready", fail)
+    monkeypatch.setattr(module, "_same", fail)
     with caplog.at_level(logging.INFO, module.__name__), first_job(spark):
         pass
     assert caplog.messages == ["Spark could not be warmed up"]

@@ -2,9 +2,9 @@
 
     python -m kohort.spark.worker_daemon pyspark.worker
 
-Spark's own daemon loads nothing, and each worker numpy, pyarrow, numba, PySpark and Kohort by itself: more than a
-second of processor time, and some 140 MiB. Spark leaves it to the workers because a fork loses threads, which libraries
-may start; here none does. pandas is left to those user functions that want it.
+Spark's own daemon loads nothing, and each worker numpy, pyarrow, numba, pandas, PySpark and Kohort by itself: more than
+a second of processor time, and some 140 MiB. Spark leaves it to the workers because a fork loses threads, which
+libraries may start; here none does.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from importlib import import_module
 from typing import Final
 
 from kohort.spark.internals import WORKER_MODULE, leave_out_zipped_pyspark, serve_workers
-from kohort.spark.lazy_pandas import load_pandas_later
 
 _MODULES: Final = (
     WORKER_MODULE,
+    "pandas",  # pyarrow asks for it with the first array that it makes
     "pyarrow.acero",
     "kohort.spark.jobs.stages.arrow_aggregate",
     "kohort.spark.jobs.stages.encode_values",
@@ -40,7 +40,6 @@ def preload() -> None:
     """Loads what workers need, and takes it out of garbage collections, which would copy it."""
     leave_out_zipped_pyspark()
     with _environment(_NO_THREADS):
-        load_pandas_later()
         for name in _MODULES:
             import_module(name)
     _load_compiled_code()

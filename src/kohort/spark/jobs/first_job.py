@@ -10,14 +10,14 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kohort.spark.internals import unix_sockets_to_workers
+from kohort.spark.jobs.session_settings import worker_settings
 
 log = logging.getLogger(__name__)
 
 
 @contextmanager
 def first_job(spark: SparkSession) -> Iterator[None]:
-    """Meanwhile Spark runs a job on nothing: its scheduler's classes are loaded, and a Python worker has its imports.
+    """Meanwhile Spark runs a job on nothing: it has what it needs for jobs, and Python workers have their imports.
 
     In the end it is waited for, unless something else has failed.
     """
@@ -29,16 +29,11 @@ def first_job(spark: SparkSession) -> Iterator[None]:
 
 def _run(spark: SparkSession) -> None:
     try:
-        with unix_sockets_to_workers(spark):
-            spark.range(0, 1, 1, 1).mapInArrow(_ready, "id bigint").toArrow()
+        with worker_settings(spark):
+            spark.range(0, 1, 1, 1).mapInArrow(_same, "id bigint").toArrow()
     except Exception:  # whatever it is, the next job meets it
         log.info("Spark could not be warmed up", exc_info=True)
 
 
-def _ready(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A stage that loads what others need."""
-    from kohort.client.column_codec import load_columns
-    from kohort.spark.jobs.stages import merge, read_rows  # noqa: F401
-
-    load_columns()
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches

@@ -41,11 +41,18 @@ def session_settings(spark: SparkSession, parallelism: int, group_bytes: int = _
     try:
         for name, wanted in settings.items():
             spark.conf.set(name, wanted)
-        with unix_sockets_to_workers(spark), workers_forked_from(spark, _DAEMON):
+        with worker_settings(spark):
             yield
     finally:
         for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+@contextmanager
+def worker_settings(spark: SparkSession) -> Iterator[None]:
+    """How Spark starts its Python workers meanwhile, and talks to them."""
+    with unix_sockets_to_workers(spark), workers_forked_from(spark, _DAEMON):
+        yield
 
 
 def shuffle_into(spark: SparkSession, parallelism: int) -> None:
