@@ -100,12 +100,22 @@ def _table(pid: int) -> Table:
 
 
 def _called(pid: int) -> str:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    words = _words(pid)
     if words[0].endswith(b"java"):
         return "JVM"
-    if b"kohort.spark.worker_daemon" in words:
-        return "Python worker"
+    if (daemon := b"kohort.spark.worker_daemon") in words:
+        return "Python worker" if daemon in _words(_parent(pid)) else "what Python workers are forked from"
     return "driver's Python" if b"benchmarks.pipeline.programs.kohort" in words else words[0].decode()
+
+
+def _words(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
+def _parent(pid: int) -> int:
+    found = re.search(r"^PPid:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1])
 
 
 def _proportional(pid: int) -> float:

@@ -541,3 +541,20 @@ def test_a_daemon_that_the_user_has_set_stays(spark: SparkSession) -> None:
         assert conf.get("spark.python.daemon.module") == "mine"
     finally:
         conf.remove("spark.python.daemon.module")
+
+
+def test_settings_stay_until_the_last_who_wants_them_ends(spark: SparkSession) -> None:
+    conf = spark.sparkContext._jsc.sc().conf()
+    first, second = (workers_forked_from(spark, "kohort.spark.worker_daemon") for _ in range(2))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert conf.get("spark.python.daemon.module") == "kohort.spark.worker_daemon"
+    second.__exit__(None, None, None)
+    assert not conf.contains("spark.python.daemon.module")
+
+
+def test_workers_of_another_python_have_sparks_own_daemon(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/usr/bin/env")
+    with workers_forked_from(spark, "kohort.spark.worker_daemon"):
+        assert not spark.sparkContext._jsc.sc().conf().contains("spark.python.daemon.module")

@@ -14,10 +14,15 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked from it on Linux alone")
 
 
-def run(program: str, path: str = "") -> list[str]:
-    """The lines that a program prints once `preload` was called; `path` comes first where Python looks for modules."""
+def run(program: str, path: str = "", before: str = "") -> list[str]:
+    """The lines that a program prints once `preload` was called.
+
+    Args:
+        path: comes first where Python looks for modules.
+        before: runs before that.
+    """
     path = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH"))))
-    start = "import os, sys\nfrom kohort.spark.worker_daemon import preload\npreload()\n"
+    start = f"import os, sys\n{before}\nfrom kohort.spark.worker_daemon import preload\npreload()\n"
     done = subprocess.run(
         [sys.executable, "-c", start + textwrap.dedent(program)],
         capture_output=True,
@@ -105,3 +110,32 @@ def test_garbage_collections_of_workers_leave_out_what_it_has_loaded() -> None:
     frozen, collected = map(int, run("import gc\nprint(gc.get_freeze_count())\nprint(len(gc.get_objects()))"))
     assert frozen > 100_000
     assert collected < frozen / 100
+
+
+def test_what_cant_be_loaded_is_left_to_workers() -> None:
+    assert run("print('pyspark.worker' in sys.modules)", before="sys.modules['pyarrow.acero'] = None") == ["True"]
+
+
+def test_what_a_worker_forks_keeps_its_seed() -> None:
+    drawn = run(
+        """
+        import numpy as np
+
+        def forked(work):
+            if os.fork() == 0:
+                work()
+                os._exit(0)
+            os.wait()
+
+        def draw():
+            print(np.random.random(), flush=True)
+
+        def worker():
+            np.random.seed(7)
+            forked(draw)
+            draw()
+
+        forked(worker)
+        """
+    )
+    assert drawn[0] == drawn[1]

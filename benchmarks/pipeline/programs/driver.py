@@ -160,9 +160,10 @@ async def main(
 
 
 def _fill(stores: list[Store], keys: int) -> None:
-    """All keys were written since the stores were opened, in no order."""
-    order = np.random.default_rng(2013).permutation(keys)
-    for start in range(0, keys, _FILL):
+    """All keys were written twice, in no order: caches of rows are past their first round."""
+    generator = np.random.default_rng(2013)
+    order = np.concatenate([generator.permutation(keys) for _ in range(2)])
+    for start in range(0, len(order), _FILL):
         some = order[start : start + _FILL]
         for partition, store in enumerate(stores):
             table = rows(some[some % len(stores) == partition])

@@ -73,7 +73,7 @@ SETTINGS = {
 
 
 REAL_TIME_THREADS = 8
-"""In its real-time mode all tasks run at once and don't end: one a partition of the source, two behind the shuffle."""
+"""In its real-time mode all tasks run at once and don't end: four read, two are behind the shuffle."""
 
 
 def main(

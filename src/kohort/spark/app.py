@@ -229,7 +229,7 @@ class StreamsApp:
         self._runs.append(stopping)
         try:
             session = _session(spark)
-            with first_job(session):
+            with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
             if not stopping.asked:
                 run_application(

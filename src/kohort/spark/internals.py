@@ -12,10 +12,13 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kohort.spark.errors import ProgramError
@@ -315,25 +318,16 @@ def stop_progress_bar(spark: SparkSession) -> None:
 
 @contextmanager
 def unix_sockets_to_workers(spark: SparkSession) -> Iterator[None]:
-    """Meanwhile Spark talks to the first Python workers that it starts by Unix sockets, where all is in this process.
+    """Meanwhile Spark talks to Python workers by Unix sockets, where all is in this process.
 
     Over TCP a small task waits 40 ms for an acknowledgement that is delayed, since Spark leaves Nagle's algorithm on.
-    Workers that are started later keep to what the first one had. What the user has set stays. Executors of a cluster
-    may ask for these settings at any time, so there they aren't touched.
+    The first worker of a daemon decides for all of it, also afterwards. What the user has set stays. Executors of a
+    cluster may ask for these settings at any time, so there they aren't touched.
     """
-    context = spark.sparkContext._jsc.sc()
-    conf = context.conf()
-    given = any(map(conf.contains, (_UNIX_SOCKETS, _SOCKET_DIRECTORY)))
-    if given or not context.isLocal() or (directory := _socket_directory()) is None:
+    directory = _socket_directory() if is_local(spark) else None
+    wanted = {} if directory is None else {_UNIX_SOCKETS: "true", _SOCKET_DIRECTORY: directory}
+    with _settings(spark, wanted):
         yield
-        return
-    conf.set(_UNIX_SOCKETS, "true")
-    conf.set(_SOCKET_DIRECTORY, directory)
-    try:
-        yield
-    finally:
-        conf.remove(_UNIX_SOCKETS)
-        conf.remove(_SOCKET_DIRECTORY)
 
 
 @contextmanager
@@ -341,21 +335,53 @@ def workers_forked_from(spark: SparkSession, module: str) -> Iterator[None]:
     """Meanwhile Spark starts Python workers from a daemon of ours, where all is in this process.
 
     A daemon that the user has set stays. Executors of a cluster ask for the setting at any time, so there it isn't
-    touched; nor elsewhere than on Linux, since some libraries of macOS don't survive a fork.
+    touched; nor elsewhere than on Linux, since some libraries of macOS don't survive a fork; nor where workers run
+    another Python than this, or this project isn't in a directory: the daemon might not find what it loads.
 
     Args:
         module: what the daemon runs; it calls `serve_workers`.
     """
-    context = spark.sparkContext._jsc.sc()
-    conf = context.conf()
-    if conf.contains(_DAEMON_MODULE) or not context.isLocal() or sys.platform != "linux":
+    python = shutil.which(spark.sparkContext.pythonExec)
+    same = python is not None and Path(python).parent == Path(sys.executable).parent and Path(__file__).is_file()
+    with _settings(spark, {_DAEMON_MODULE: module} if same and sys.platform == "linux" and is_local(spark) else {}):
+        yield
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether there are no executors but this process."""
+    local: bool = spark.sparkContext._jsc.sc().isLocal()
+    return local
+
+
+_setting = threading.Lock()
+_users: Counter[tuple[str, ...]] = Counter()
+"""How many have settings of a Spark application set, by its id and their names."""
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Meanwhile a context has settings, unless the user has set any of them. Several may want them at once."""
+    if not wanted:
         yield
         return
-    conf.set(_DAEMON_MODULE, module)
+    context = spark.sparkContext._jsc.sc()
+    conf = context.conf()
+    users = (context.applicationId(), *wanted)
+    with _setting:
+        ours = _users[users] > 0 or not any(map(conf.contains, wanted))
+        if ours:
+            _users[users] += 1
+            for name, value in wanted.items():
+                conf.set(name, value)
     try:
         yield
     finally:
-        conf.remove(_DAEMON_MODULE)
+        with _setting:
+            _users[users] -= ours
+            if ours and not _users[users]:
+                del _users[users]
+                for name in wanted:
+                    conf.remove(name)
 
 
 def leave_out_zipped_pyspark() -> None:

@@ -4,12 +4,13 @@
 
 Spark's own daemon loads nothing, and each worker numpy, pyarrow, numba, pandas, PySpark and Kohort by itself: more than
 a second of processor time, and some 140 MiB. Spark leaves it to the workers because a fork loses threads, which
-libraries may start; here none does.
+libraries may start; these don't, but for OpenBLAS's, which are started again. What can't be loaded is left to workers.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,9 @@ from typing import Final
 
 from kohort.spark.internals import WORKER_MODULE, leave_out_zipped_pyspark, serve_workers
 
+_log = logging.getLogger(__name__)
+
 _MODULES: Final = (
-    WORKER_MODULE,
     "pandas",  # pyarrow asks for it with the first array that it makes
     "pyarrow.acero",
     "kohort.spark.jobs.stages.arrow_aggregate",
@@ -39,16 +41,30 @@ threads that it has beyond that are stopped before a fork, and start again after
 def preload() -> None:
     """Loads what workers need, and takes it out of garbage collections, which would copy it."""
     leave_out_zipped_pyspark()
-    with _environment(_NO_THREADS):
-        for name in _MODULES:
-            import_module(name)
-    _load_compiled_code()
-    import numpy as np
-
-    # Its global generator has its seed already. Python's own makes itself a new one.
-    os.register_at_fork(after_in_child=np.random.seed)
+    import_module(WORKER_MODULE)
+    try:
+        with _environment(_NO_THREADS):
+            for name in _MODULES:
+                import_module(name)
+        _load_compiled_code()
+        _seed_workers()
+    except Exception:
+        _log.warning("Python workers load by themselves what couldn't be loaded for all of them", exc_info=True)
     gc.collect()
     gc.freeze()
+
+
+def _seed_workers() -> None:
+    """The global generator of numpy has its seed already: each worker gives it another. Python's does so by itself."""
+    import numpy as np
+
+    daemon = os.getpid()
+
+    def seed() -> None:
+        if os.getppid() == daemon:
+            np.random.seed()
+
+    os.register_at_fork(after_in_child=seed)
 
 
 def _load_compiled_code() -> None:

@@ -35,24 +35,26 @@ def numbered(first: int, last: int, size: int = 100) -> dict[bytes, bytes | None
 def test_what_was_put_in_last_is_found() -> None:
     rows = RowCache(RowBudget(MIB))
     assert find(rows, b"a") == []
-    put(rows, {b"a": b"1", b"b": None, b"": b""})
-    assert find(rows, b"a", b"b", b"c", b"") == [b"1", None, b""]
+    put(rows, {b"a": b"1", b"b": b"2", b"": b""})
+    assert find(rows, b"a", b"b", b"c", b"") == [b"1", b"2", b""]
     put(rows, {b"a": b"longer than before", b"c": b"3"})
-    assert find(rows, b"c", None, b"b", b"a", b"a") == [
-        b"3",
-        None,
-        None,
-        b"longer than before",
-        b"longer than before",
-    ]
+    assert find(rows, b"c", None, b"a", b"a") == [b"3", None, b"longer than before", b"longer than before"]
+
+
+def test_what_is_deleted_is_there_no_more_and_takes_no_room() -> None:
+    rows = RowCache(RowBudget(MIB))
+    put(rows, {b"a": b"1", b"b": b"2"})
+    for start in range(0, 50_000, 1_000):
+        put(rows, {b"a": None} | dict.fromkeys(numbered(start, start + 1_000)))
+    assert find(rows, b"a", b"b") == [b"2"]
 
 
 def test_slices_of_columns_are_their_rows() -> None:
     rows = RowCache(RowBudget(MIB))
-    keys, values = pa.array([b"0", b"1", b"2", b"3"]), pa.array([b"a", b"b", None, b"d"])
+    keys, values = pa.array([b"0", b"1", b"2", b"3"]), pa.array([b"a", b"b", b"c", b"d"])
     rows.put(sorted_by_key(keys, values).slice(1, 3))
     found, missing = rows.find(keys.slice(1, 2))
-    assert (found.to_pylist(), missing) == ([b"b", None], None)
+    assert (found.to_pylist(), missing) == ([b"b", b"c"], None)
     assert find(rows, b"0", b"3") == []
 
 
@@ -87,6 +89,39 @@ def test_few_rows_take_little_memory_however_often_they_are_written() -> None:
     assert find(rows, *numbered(0, 100)) == list(numbered(0, 100).values())
 
 
+def test_all_rows_are_found_however_often_they_are_written_where_there_is_room_for_all() -> None:
+    rows, all_rows = RowCache(RowBudget(MIB)), numbered(0, 5_000)  # two thirds of it
+    keys = list(all_rows)
+    for start in range(100):
+        put(rows, {key: all_rows[key] for key in keys[start::100] + keys[(start * 7) % 100 :: 100]})
+    for _ in range(4):
+        for start in range(0, 5_000, 500):
+            put(rows, {key: all_rows[key] for key in keys[start : start + 500]})
+            assert len(find(rows, *keys)) > 4_800  # some buckets would have to have more than eight
+
+
+def test_small_rows_are_all_found_too() -> None:
+    rows, all_rows = RowCache(RowBudget(64 * MIB)), numbered(0, 20_000, size=6)
+    keys = list(all_rows)
+    for _ in range(2):
+        for start in range(0, 20_000, 100):
+            put(rows, {key: all_rows[key] for key in keys[start : start + 100]})
+    assert len(find(rows, *keys)) > 19_800
+
+
+def test_all_that_caches_have_is_within_the_budget() -> None:
+    budget = RowBudget(8 * MIB)
+    caches = [RowCache(budget) for _ in range(4)]
+    for rows in caches:  # and each is idle after that
+        put(rows, numbered(0, 100_000))
+        assert sum(each.size for each in caches) <= 9 * MIB  # each may have the smallest table
+    for rows in caches:
+        rows.clear()
+        rows.clear()
+    put(caches[0], numbered(0, 100_000))
+    assert caches[0].size > 4 * MIB
+
+
 def test_caches_share_their_budget() -> None:
     budget = RowBudget(4 * MIB)
     one, other = RowCache(budget), RowCache(budget)
@@ -116,4 +151,7 @@ def test_what_is_found_is_never_old(size: int, puts: list[dict[bytes, bytes | No
         gone = [False] * len(keys) if missing is None else missing.to_pylist()
         assert gone[-1]
         for key, value, is_gone in zip(keys, values.to_pylist(), gone, strict=True):
-            assert value is None if is_gone else value == said[key]
+            if is_gone:
+                assert value is None
+            else:
+                assert value == said[key] and value is not None

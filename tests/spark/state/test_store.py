@@ -20,7 +20,8 @@ from rocksdict import Options, Rdict
 
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
 from kohort.spark.state.rocksdb import StoreMemory, holds_up_writes
-from kohort.spark.state.rocksdb_rows import sorted_by_key
+from kohort.spark.state.rocksdb_rows import SortedRows, sorted_by_key
+from kohort.spark.state.row_cache import RowCache
 
 from ...waiting import eventually
 
@@ -69,6 +70,18 @@ def test_the_last_value_of_a_key_in_a_write_counts(store: Store) -> None:
     assert store.get_many(binary(b"k", b"l", b"m")).to_pylist() == [b"2", None, b"4"]
     store.write(binary(b"k"), binary(None), 7)
     assert value_of(store, b"k") is None and store.position == 7
+
+
+def test_what_couldnt_be_kept_in_memory_is_read_from_files(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write(binary(b"a", b"b"), binary(b"1", b"2"), 2, read_again=True)
+
+    def fail(rows: RowCache, written: SortedRows) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(RowCache, "put", fail)
+    with pytest.raises(MemoryError):
+        store.write(binary(b"a", b"b"), binary(b"3", None), 4, read_again=True)
+    assert store.get_many(binary(b"a", b"b")).to_pylist() == [b"3", None] and store.position == 4
 
 
 def test_text_and_chunked_arrays(store: Store) -> None:

@@ -20,7 +20,7 @@ from kohort.protocol.errors import shown
 log = logging.getLogger("kohort.broker.streams")
 
 TINY: Final = 100
-"""Size of a group (as `SMALL`) that is placed at once where no solver is needed, which takes a ms on any machine."""
+"""Size of a group (as `SMALL`) that is placed at once where no solver is needed, which takes up to 3 ms."""
 
 SMALL: Final = 1000
 """Size of a group (tasks, members and standbys) whose placement takes a few ms."""
@@ -29,7 +29,7 @@ WAIT_SECONDS: Final = 0.01
 """How long to wait for a small group's placement; without waiting, its members get their tasks a heartbeat later."""
 
 WAIT_SECONDS_PER_TURN: Final = 0.05
-"""The most waiting in one turn of the loop, where many groups are placed at once."""
+"""The most waiting and placing in one turn of the loop, where many groups are placed at once."""
 
 IDLE_SECONDS: Final = 300.0
 """How long an idle process is kept."""
@@ -78,8 +78,9 @@ class Placer:
         placement = None
         if len(job.group.members) == 1 and size <= SMALL:
             placement = job.run()
-        elif size <= TINY:
+        elif size <= TINY and self._waited < WAIT_SECONDS_PER_TURN:
             placement = job.run_without_solver()
+            self._add_waiting(began)
         if placement is not None:
             self._count(job, began)
             return placement

@@ -47,6 +47,11 @@ Assignor = Callable[[Group], Placement]
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"optimal": optimal, "sticky": sticky}
 """All assignors, by their names in configurations."""
 
+_WITHOUT_SOLVER: Final[Mapping[str, Callable[[Group], Placement | None]]] = {
+    "optimal": optimal_without_solver,
+    "sticky": sticky,
+}
+
 
 def place(assignor: str, group: Group) -> Placement:
     """Places a group's tasks by the assignor of that name, or by `sticky` where `optimal` would need OR-Tools."""
@@ -58,5 +63,5 @@ def place(assignor: str, group: Group) -> Placement:
 
 def place_without_solver(assignor: str, group: Group) -> Placement | None:
     """Returns what `place` does, or None where that takes a solver, or there is no such assignor."""
-    quick = {"optimal": optimal_without_solver, "sticky": sticky}.get(assignor)
+    quick = _WITHOUT_SOLVER.get(assignor)
     return None if quick is None else quick(group)

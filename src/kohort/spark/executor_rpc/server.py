@@ -58,7 +58,7 @@ _RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """Looks up `_KEYS_AT_ONCE` keys at a time, store by store, until their values have so many bytes; a few at a time where
 those are large. Records have at most 1 MiB unless brokers are configured otherwise, so a response has little more than
 1 GiB."""
-_GLOBAL: Final = -1
+_GLOBAL: Final = -(2**31)
 """Stands for no partition."""
 
 _log = logging.getLogger(__name__)
@@ -111,7 +111,8 @@ class RpcServer:
         self.handover = b"" if tls is None else tls.handover
         self.token = token_bytes(TOKEN_BYTES)
         self._lock = threading.Lock()
-        self._turns = threading.Semaphore(os.cpu_count() or 1)  # more threads at once would wait for each other
+        self._turns = threading.Semaphore(_cores())  # more lookups at once would wait for each other
+        self._at_once: dict[str, int] = {}
         self._runs = 0
         self._epochs: dict[str, _Epoch] = {}
         self._connections: set[socket.socket] = set()
@@ -270,13 +271,13 @@ class RpcServer:
         batch = from_ipc(body, LOOKUP_KEYS)
         found: list[pa.Array] = []
         start = size = 0
-        at_once = _KEYS_AT_ONCE
+        at_once = self._at_once.get(request.store, _KEYS_AT_ONCE)
         while start < len(batch) and size < _RESPONSE_BYTES:
             some = batch.slice(start, at_once)
             with self._turns:
                 values = self._looked_up(request.store, some.column(0), some.column(1))
             if values is None:
-                at_once = _FEW_KEYS
+                at_once = self._at_once[request.store] = _FEW_KEYS
             else:
                 found.append(values)
                 size += values.nbytes
@@ -313,6 +314,11 @@ class RpcServer:
                 return ReportResponse(False)
             epoch.reports[(request.branch, request.stage, request.split)] = (request, dead)
         return ReportResponse(True)
+
+
+def _cores() -> int:
+    """That this process may use, as far as the system says."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shut_down(connection: socket.socket) -> None:

@@ -119,7 +119,8 @@ class SubtopologyJobs:
     def warm_up(self) -> None:
         """Runs its jobs on nothing, so that code is compiled and Python workers run before there are records.
 
-        With mergers, where there may be any: that is how most epochs are, and the plan without them is part of it.
+        With mergers, where there may be any, as most epochs have them. An instance without tasks that merge compiles
+        the plan without mergers in its first epoch.
         """
         nothing = EpochInput(0, ())
         for table in self._subtopology.tables:

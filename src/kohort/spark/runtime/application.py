@@ -135,7 +135,6 @@ async def _run(
     from kohort.spark.jobs.session_settings import session_settings
     from kohort.spark.observability import Observability
     from kohort.spark.queries.store_infos import store_infos
-    from kohort.spark.state import row_cache
 
     subtopologies = {each.id: each for each in program.subtopologies}
     subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
@@ -151,7 +150,7 @@ async def _run(
         waiting = instance.waits("Spark")
         waiting("Spark is warming up")
         warm_ups = (asyncio.to_thread(jobs_of(each).warm_up) for each in subtopologies)
-        await asyncio.gather(*warm_ups, asyncio.to_thread(row_cache.load))
+        await asyncio.gather(*warm_ups, asyncio.to_thread(_warm_up_stores))
         waiting(None)
 
     def parallelism() -> int:
@@ -212,6 +211,16 @@ class SparkJobs:
 
     def cancel(self) -> None:
         self._jobs.cancel()
+
+
+def _warm_up_stores() -> None:
+    """Load what a store's first epoch would have to. What goes wrong is left for that."""
+    from kohort.spark.state import row_cache
+
+    try:
+        row_cache.load()
+    except Exception:
+        log.info("stores could not be warmed up", exc_info=True)
 
 
 @contextlib.contextmanager

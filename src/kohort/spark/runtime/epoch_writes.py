@@ -147,10 +147,10 @@ def _by_partition(rows: pa.Table) -> dict[int, pa.Table]:
     if not rows.num_rows:
         return {}
     numbers = rows["partition"].to_numpy()
-    if numbers.min() == numbers.max():
-        return {int(numbers[0]): rows}
-    if rows.nbytes > _TAKEN:
+    if rows.nbytes > _TAKEN:  # not in one piece, which couldn't have more than 2 GiB
         return {each: rows.filter(pc.equal(rows["partition"], each)) for each in np.unique(numbers).tolist()}
+    if numbers.min() == numbers.max():
+        return {int(numbers[0]): rows.combine_chunks()}
     order = np.argsort(numbers, kind="stable")
     numbers, rows = numbers[order], rows.take(pa.array(order)).combine_chunks()
     bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]

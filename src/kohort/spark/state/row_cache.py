@@ -1,7 +1,8 @@
 """Rows that a store was last written, in memory: what is touched again and again is found without RocksDB.
 
 RocksDB takes some microseconds of processor time to find a key, whatever it caches, and no other thread of Python runs
-meanwhile; here it is about one, and others run. Only what was written is kept: an epoch writes each key that it reads.
+meanwhile; here it is about one, and others run. Only what this process has written in epochs is kept: an aggregate's
+epoch writes each key that it reads. Tables that are joined, and what was restored, are read from RocksDB.
 """
 
 from __future__ import annotations
@@ -25,31 +26,41 @@ _LARGEST_RESULT: Final = 2**31 - 1
 
 
 class RowBudget:
-    """Memory that the caches of a process share in equal parts.
+    """Memory that the caches of a process share: none has more than an equal part, or than others have left.
 
     Args:
-        size: bytes, of them all.
+        size: bytes, of them all; while a cache moves its rows, it has both tables.
     """
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._caches = 0
+        self._size = size * _PER_SLOT // (_PER_SLOT + 2 * _SLOT)
+        self._held = self._caches = 0
         self._lock = threading.Lock()
 
     def join(self) -> None:
-        """There is a cache more."""
+        """There is a cache more, which has `_SMALLEST` bytes."""
         with self._lock:
             self._caches += 1
+            self._held += _SMALLEST
 
-    def leave(self) -> None:
-        """There is a cache less."""
+    def leave(self, held: int) -> None:
+        """There is a cache less, which had so many bytes."""
         with self._lock:
             self._caches -= 1
+            self._held -= held
 
     @property
-    def share(self) -> int:
-        """Bytes that each cache may have for its rows; with its slots it has some more."""
-        return self._size // max(self._caches, 1) * _PER_SLOT // (_PER_SLOT + 2 * _SLOT)
+    def part(self) -> int:
+        """Bytes of rows that a cache may have if others leave as much; with its slots it has some more."""
+        return max(self._size // max(self._caches, 1), _SMALLEST)
+
+    def exchange(self, held: int, wanted: int) -> int:
+        """Gives a cache that holds so many bytes as many as it wants and may have."""
+        with self._lock:
+            left = self._size - self._held + held
+            given = max(min(wanted, self._size // max(self._caches, 1), left), _SMALLEST)
+            self._held += given - held
+            return given
 
 
 class _Table(NamedTuple):
@@ -75,6 +86,10 @@ class RowCache:
         self._budget = budget
         self._table: _Table | None = None
         self._end = 0
+        self._full_at = 0
+        """When the end is there, rows that were replaced are left out, or the table grows."""
+        self._puts = 0
+        """How many rows were put in since it was last looked how many there are."""
 
     @property
     def size(self) -> int:
@@ -101,11 +116,11 @@ class RowCache:
         return values, pa.array(found == kernels.MISSING) if missing else None
 
     def put(self, rows: SortedRows) -> None:
-        """Takes rows in, in place of those with the same keys; a null value says that there is none."""
+        """Takes rows in, in place of those with the same keys; of those without a value it has none any more."""
         keys, values = bytes_column(rows.keys, "key"), bytes_column(rows.values, "value")
         count = len(values.valid)
         size = int(keys.ends[-1]) - int(keys.ends[0]) + int(values.ends[-1]) - int(values.ends[0])
-        table = self._with_room(size + count * kernels.HEADER)
+        table = self._with_room(size + count * kernels.HEADER, count)
         self._end = kernels.put_rows(
             *table,
             self._end,
@@ -115,26 +130,38 @@ class RowCache:
     def clear(self) -> None:
         """Forgets all rows, and gives the memory back. It may be used again."""
         if self._table is not None:
+            self._budget.leave(len(self._table.ring))
             self._table, self._end = None, 0
-            self._budget.leave()
 
-    def _with_room(self, size: int) -> _Table:
-        """The table, which has room for so many bytes more, unless that is more than its share."""
+    def _with_room(self, size: int, count: int) -> _Table:
+        """The table, with room for so many rows of so many bytes more, if it may have as much.
+
+        Otherwise they replace the oldest. Rows are moved to a table of the same size, without those that were replaced,
+        where that leaves a quarter of it: so each byte that is put in moves three others at most.
+        """
         if self._table is None:
             load()
+            self._table, self._full_at = _Table.of(_SMALLEST), _SMALLEST
             self._budget.join()
-            self._table = _Table.of(_SMALLEST)
-        share = max(self._budget.share, _SMALLEST)
-        has = len(self._table.ring)
-        if has > share or (has < share and self._end + size > has):
-            places = self._table.slots >> kernels.TAG_BITS
-            rows = np.sort(places[places + has >= self._end])
-            wanted = has
-            while wanted < 2 * (int(kernels.rows_bytes(self._table.ring, rows)) + size) and wanted < share:
-                wanted *= 2
-            made = _Table.of(min(wanted, share))
-            self._end = kernels.move_rows(self._table.ring, rows, *made)
-            self._table = made
+        slots, ring = self._table
+        has = len(ring)
+        full = self._end + size > self._full_at
+        self._puts += count
+        if not full and self._puts <= len(slots) // 2 and has <= self._budget.part:
+            return self._table
+        self._puts = count
+        places = slots >> kernels.TAG_BITS
+        rows = np.sort(places[places + has >= self._end])
+        live = int(kernels.rows_bytes(ring, rows))
+        wanted = has
+        while wanted < 2 * max(live + size, _PER_SLOT * (len(rows) + count)):
+            wanted *= 2
+        given = self._budget.exchange(has, wanted)
+        if given != has or (full and live <= has * 3 // 4):
+            self._table, self._full_at = _Table.of(given), given
+            self._end = kernels.move_rows(ring, rows, *self._table)
+        elif full:
+            self._full_at = self._end + has // 4
         return self._table
 
 
@@ -148,18 +175,17 @@ def _fixed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 @cache
 def load() -> None:
     """Loads the compiled loops, once. Other threads may load others meanwhile: see `kohort.client.column_codec`."""
-    attempts = 3
-    while attempts:
-        attempts -= 1
+    for attempt in range(3):
         try:
-            small = RowCache(RowBudget(0))
-            small._table = _Table.of(_SMALLEST)
+            cache, table = RowCache(RowBudget(0)), _Table.of(_SMALLEST)
+            cache._table, cache._full_at = table, _SMALLEST
             rows = SortedRows(pa.array([b"k"], pa.binary()), pa.array([b"v"], pa.binary()))
-            small.put(rows)
-            small.find(rows.keys)
-            kernels.rows_bytes(small._table.ring, np.zeros(1, np.int64))
-            kernels.move_rows(small._table.ring, np.zeros(1, np.int64), *_Table.of(_SMALLEST))
+            cache.put(rows)
+            cache.find(rows.keys)
+            none = np.zeros(0, np.int64)
+            kernels.rows_bytes(table.ring, none)
+            kernels.move_rows(table.ring, none, *_Table.of(_SMALLEST))
             return
         except SystemError:
-            if not attempts:
+            if attempt == 2:
                 raise

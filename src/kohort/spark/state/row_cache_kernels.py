@@ -23,7 +23,6 @@ MISSING: Final = np.int64(-1)
 BUCKET: Final = 8
 HEADER: Final = 8
 _TAG: Final = 2**TAG_BITS - 1
-_NULL: Final = np.uint32(0xFFFFFFFF)
 
 
 @inlined
@@ -98,11 +97,11 @@ def _put(
     value_at: Any,
     value_size: Any,
 ) -> Any:
-    """Puts a row in; a value of size -1 is null. Returns the ring's end then."""
+    """Puts a row in; with a value of size -1, which is null, takes it out. Returns the ring's end then."""
     h = _hash(keys, key_at, key_size)
     own, slot = _slot_of(slots, ring, end, h, keys, key_at, key_size)
-    size = HEADER + key_size + max(value_size, 0)
-    if size > len(ring) // 4:  # it would leave little room for others
+    size = HEADER + key_size + value_size
+    if value_size < 0 or size > len(ring) // 4:  # one that large would leave little room for others
         if own >= 0:
             slots[own] = FREE
         return end
@@ -111,10 +110,9 @@ def _put(
         end += len(ring) - at
         at = 0
     _write_size(ring, at, np.uint32(key_size))
-    _write_size(ring, at + 4, _NULL if value_size < 0 else np.uint32(value_size))
+    _write_size(ring, at + 4, np.uint32(value_size))
     copy_bytes(ring, at + HEADER, keys, key_at, key_size)
-    if value_size > 0:
-        copy_bytes(ring, at + HEADER + key_size, values, value_at, value_size)
+    copy_bytes(ring, at + HEADER + key_size, values, value_at, value_size)
     slots[slot] = end << TAG_BITS | np.int64(h >> np.uint64(64 - TAG_BITS))
     return end + size
 
@@ -145,9 +143,8 @@ def move_rows(old: Any, rows: Any, slots: Any, ring: Any) -> Any:
     end = np.int64(0)
     for row in range(len(rows)):
         at = rows[row] % len(old)
-        key_size, value_size = np.int64(_read_size(old, at)), _read_size(old, at + 4)
-        size = np.int64(-1) if value_size == _NULL else np.int64(value_size)
-        end = _put(slots, ring, end, old, at + HEADER, key_size, old, at + HEADER + key_size, size)
+        key_size, value_size = np.int64(_read_size(old, at)), np.int64(_read_size(old, at + 4))
+        end = _put(slots, ring, end, old, at + HEADER, key_size, old, at + HEADER + key_size, value_size)
     return end
 
 
@@ -157,8 +154,7 @@ def rows_bytes(ring: Any, rows: Any) -> Any:
     total = np.int64(0)
     for row in range(len(rows)):
         at = rows[row] % len(ring)
-        value_size = _read_size(ring, at + 4)
-        total += HEADER + _read_size(ring, at) + (0 if value_size == _NULL else np.int64(value_size))
+        total += HEADER + np.int64(_read_size(ring, at)) + np.int64(_read_size(ring, at + 4))
     return total
 
 
@@ -183,11 +179,9 @@ def find_rows(slots: Any, ring: Any, end: Any, key_ends: Any, keys: Any, key_val
             missing += 1
             continue
         at = (slots[slot] >> TAG_BITS) % len(ring)
-        value_size = _read_size(ring, at + 4)
-        if value_size != _NULL:
-            found[row] = at + HEADER + size
-            sizes[row] = value_size
-            total += value_size
+        found[row] = at + HEADER + size
+        sizes[row] = np.int64(_read_size(ring, at + 4))
+        total += sizes[row]
     return missing, total
 
 

@@ -175,7 +175,8 @@ class Store:
             values: binary or text; null deletes.
             position: the offset after the last of these records.
             partition: of the changelog, for a global table's store.
-            read_again: whether these keys are likely to be read soon: then they are kept in memory, too.
+            read_again: whether these keys are likely to be read soon: then they are kept in memory, too. Else what is
+                kept there is forgotten, as a store that is restored or follows another has nothing to read.
 
         Raises:
             StoreClosedError, StoreCorruptError: as `get_many`.
@@ -259,8 +260,16 @@ class Store:
                 db.write(batch)
                 self._checkpoint = checkpoint
                 if rows is not None and keep:
-                    for part in rows.split(_CHECKPOINT_KEY):
-                        self._rows.put(part)
+                    self._keep(rows)
+
+    def _keep(self, rows: SortedRows) -> None:
+        """Keeps rows that were written in memory, or none at all, so that none that is found there is old."""
+        try:
+            for part in rows.split(_CHECKPOINT_KEY):
+                self._rows.put(part)
+        except BaseException:
+            self._rows.clear()
+            raise
 
     def _compact_from(self, db: Rdict, files: int) -> None:
         """Has RocksDB compact once there are so many files on level 0."""

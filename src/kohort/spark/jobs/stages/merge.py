@@ -33,10 +33,11 @@ def merge_stage(context: StageContext, state_lookup: StateLookup) -> Stage:
 def _merge(
     context: StageContext, state_lookup: StateLookup, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    load_columns()  # the partitioner's code among it, while there are no partials yet
+    code = load_columns()  # the partitioner's among it, while there are no partials yet
     epoch, statistics = context.request_input(0, whole_partitions=True), EpochStatistics()
     mergers = epoch.mergers[context.branch]
     for given in batches:
+        code.exception()  # waits: two threads that have numba load at once may fail
         partials = given.filter(in_windows(given.column(KEY), given.column(RECORDS), statistics))
         if not partials.num_rows:
             continue
