@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import pyarrow as pa
@@ -36,7 +36,8 @@ def first_job(spark: SparkSession, is_stopping: Callable[[], bool]) -> Iterator[
             job.join(_LOOK_S)
     finally:
         if job.is_alive():
-            spark.sparkContext.cancelJobGroup(_GROUP)
+            with suppress(Exception):  # the session may be one that can't run applications, or be stopped
+                spark.sparkContext.cancelJobGroup(_GROUP)
             job.join(_LEAVE_S)
 
 

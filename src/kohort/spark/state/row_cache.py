@@ -99,7 +99,7 @@ class RowCache:
     def find(self, keys: pa.Array) -> tuple[pa.Array, pa.Array | None]:
         """The values of keys (binary), and for which of them there is none here; None: for none of them.
 
-        A value is null if null was put in last, or the key is null, and where there is none here.
+        A value is null where the key is null, and where there is none here.
         """
         if self._table is None:
             return pa.nulls(len(keys), pa.binary()), pa.array(np.ones(len(keys), np.bool_))
