@@ -133,6 +133,8 @@ class Structured(Contender):
         ),
         "auctions": ("Structured Streaming's results are written at least once; its state is in RocksDB",),
     }
+    options: ClassVar[Mapping[str, str]] = {}
+    """Of the program, beside those of all jobs."""
 
     def tools(self) -> tuple[Tool, ...]:
         """Programs that it needs."""
@@ -148,7 +150,7 @@ class Structured(Contender):
 
     def command(self, job: Job) -> list[str]:
         """Starts an instance."""
-        return [sys.executable, str(PROGRAMS / "structured.py"), job.json(jars=self.jars())]
+        return [sys.executable, str(PROGRAMS / "structured.py"), job.json(jars=self.jars(), **self.options)]
 
 
 class RealTime(Structured):
@@ -159,11 +161,7 @@ class RealTime(Structured):
     remarks: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "flights": ("Spark's real-time mode makes a checkpoint every 5 minutes: none in so short a run",)
     }
-
-    def command(self, job: Job) -> list[str]:
-        """Starts an instance."""
-        options = job.json(jars=self.jars(), real_time="5 minutes")
-        return [sys.executable, str(PROGRAMS / "structured.py"), options]
+    options: ClassVar[Mapping[str, str]] = {"real_time": "5 minutes"}
 
 
 class KafkaStreams(Contender):

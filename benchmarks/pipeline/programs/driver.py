@@ -1,8 +1,7 @@
 """The driver's half of epochs that touch keys of a store, without Spark: executors are another process, prepared.
 
-Usage: driver.py OPTIONS, JSON: servers, broker, touched, partitions, keys, epochs,
-directory. Prints `Figures` as JSON. What is measured is the pipeline's own: the RPC server, `ChainRunner`, the
-transaction's producer, stores.
+Usage: driver.py OPTIONS, JSON: servers, broker, touched, partitions, keys, epochs, directory. Prints `Figures` as JSON.
+What is measured is the pipeline's own: the RPC server, `ChainRunner`, the transaction's producer, stores.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ class PreparedJobs:
 
     def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
         """There are no tables."""
-        raise NotImplementedError
+        raise AssertionError("there are no tables")
 
     def cancel(self) -> None:
         """It ends soon anyway."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import ModuleType
+from typing import TypeVar
 
-__all__ = ["columns_if_loaded", "columns_loaded", "load_columns"]
+__all__ = ["columns_if_loaded", "columns_loaded", "load_columns", "load_compiled"]
+
+T = TypeVar("T")
 
 _lock = threading.Lock()
 _module: Future[ModuleType] | None = None
@@ -49,21 +54,30 @@ def _load(module: Future[ModuleType]) -> None:
         module.set_exception(error)
 
 
-def _loaded(attempts: int = 3) -> ModuleType:
-    try:
-        import pyarrow as pa
+def load_compiled(load: Callable[[], T]) -> T:
+    """Calls what loads compiled code, up to three times.
 
-        from kohort.protocol.records import columns
-        from kohort.protocol.records.partitioner import murmur2
+    CPython counts how deeply it nests while it parses in one place for all threads, so that two which parse at once may
+    take each other for a bug, a SystemError. numba parses what it compiles.
+    """
+    for _ in range(2):
+        with contextlib.suppress(SystemError):
+            return load()
+    return load()
 
-        # Compiled code is read from its cache when it's called first.
-        (batch,) = columns.encode_columns(pa.table({"key": [b""], "value": [b""]}))
-        columns.decode_columns(bytes(batch))
-        murmur2(b"")
-    except SystemError:
-        # CPython counts how deeply it nests while it parses in one place for all threads, so that two which parse at
-        # once may take each other for a bug. numba parses what it compiles.
-        if attempts == 1:
-            raise
-        return _loaded(attempts - 1)
+
+def _loaded() -> ModuleType:
+    return load_compiled(_load_columns)
+
+
+def _load_columns() -> ModuleType:
+    import pyarrow as pa
+
+    from kohort.protocol.records import columns
+    from kohort.protocol.records.partitioner import murmur2
+
+    # Compiled code is read from its cache when it's called first.
+    (batch,) = columns.encode_columns(pa.table({"key": [b""], "value": [b""]}))
+    columns.decode_columns(bytes(batch))
+    murmur2(b"")
     return columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-import itertools
 import logging
 import os
 import socket
@@ -45,6 +44,7 @@ from kohort.spark.executor_rpc.messages import (
 from kohort.spark.executor_rpc.splits import ranges_of_split
 from kohort.spark.executor_rpc.strangers import Strangers
 from kohort.spark.executor_rpc.tls import DriverTls
+from kohort.spark.runs import runs_of
 
 Lookup = Callable[[str, int | None, pa.BinaryArray], pa.BinaryArray]
 """Returns the values of keys: (store, partition or None for a global store, keys) -> values, null where
@@ -287,14 +287,11 @@ class RpcServer:
 
     def _looked_up(self, store: str, partitions: pa.Array, keys: pa.Array) -> pa.Array | None:
         """The values of keys, in their order; None if more than a few are too large together."""
-        numbers = partitions.fill_null(_GLOBAL).to_numpy()
-        order = np.argsort(numbers, kind="stable")
-        numbers = numbers[order]
-        one_store = numbers[0] == numbers[-1]
-        mine = keys if one_store else keys.take(pa.array(order))
+        order, runs = runs_of(partitions.fill_null(_GLOBAL).to_numpy())
+        mine = keys if len(runs) == 1 else keys.take(pa.array(order))
         found, size = [], 0
-        for start, end in itertools.pairwise([0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]):
-            partition = None if numbers[start] == _GLOBAL else int(numbers[start])
+        for number, start, end in runs:
+            partition = None if number == _GLOBAL else number
             for first in range(start, end, _FEW_KEYS):
                 if len(keys) > _FEW_KEYS and size >= _RESPONSE_BYTES:
                     return None
@@ -304,7 +301,7 @@ class RpcServer:
                 if len(found[-1]) != len(some):
                     raise RpcError(f"{len(found[-1])} values were found for {len(some)} keys")
         values = pa.concat_arrays(found).cast(pa.binary())
-        return values if one_store else values.take(pa.array(np.argsort(order)))
+        return values if len(runs) == 1 else values.take(pa.array(np.argsort(order)))
 
     def _add_report(self, request: ReportRequest, body: bytearray) -> ReportResponse:
         dead = from_ipc(body, DEAD_SCHEMA) if body else None

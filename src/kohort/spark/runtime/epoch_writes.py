@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput
 from kohort.spark.jobs.output_values import output_values
+from kohort.spark.runs import runs_of
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
 from kohort.spark.runtime.window_closing import Windows, later
 
@@ -149,12 +149,9 @@ def _by_partition(rows: pa.Table) -> dict[int, pa.Table]:
     numbers = rows["partition"].to_numpy()
     if rows.nbytes > _TAKEN:  # not in one piece, which couldn't have more than 2 GiB
         return {each: rows.filter(pc.equal(rows["partition"], each)) for each in np.unique(numbers).tolist()}
-    if numbers.min() == numbers.max():
-        return {int(numbers[0]): rows.combine_chunks()}
-    order = np.argsort(numbers, kind="stable")
-    numbers, rows = numbers[order], rows.take(pa.array(order)).combine_chunks()
-    bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-    return {int(numbers[start]): rows.slice(start, end - start) for start, end in itertools.pairwise(bounds)}
+    order, runs = runs_of(numbers)
+    rows = (rows if len(runs) == 1 else rows.take(pa.array(order))).combine_chunks()
+    return {number: rows.slice(start, end - start) for number, start, end in runs}
 
 
 def _close_windows(

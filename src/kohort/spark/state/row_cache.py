@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kohort.client.column_codec import load_compiled
 from kohort.protocol.records.arrow import bytes_column
 from kohort.spark.state import row_cache_kernels as kernels
 from kohort.spark.state.rocksdb_rows import SortedRows
@@ -58,7 +59,7 @@ class RowBudget:
         """Gives a cache that holds so many bytes as many as it wants and may have."""
         with self._lock:
             left = self._size - self._held + held
-            given = max(min(wanted, self._size // max(self._caches, 1), left), _SMALLEST)
+            given = max(min(wanted, self.part, left), _SMALLEST)
             self._held += given - held
             return given
 
@@ -102,13 +103,13 @@ class RowCache:
         A value is null where the key is null, and where there is none here.
         """
         if self._table is None:
-            return pa.nulls(len(keys), pa.binary()), pa.array(np.ones(len(keys), np.bool_))
+            return _nothing(len(keys))
         column = bytes_column(keys, "key")
         key_parts = (_fixed(column.ends), _fixed(column.data), _fixed(column.valid))
         found, sizes = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         missing, total = kernels.find_rows(*self._table, self._end, *key_parts, found, sizes)
         if total > _LARGEST_RESULT:
-            return pa.nulls(len(keys), pa.binary()), pa.array(np.ones(len(keys), np.bool_))
+            return _nothing(len(keys))
         ends, content = np.empty(len(keys) + 1, np.int32), np.empty(total, np.uint8)
         kernels.copy_values(self._table.ring, found, sizes, ends, content)
         valid = np.packbits(sizes >= 0, bitorder="little")
@@ -165,6 +166,11 @@ class RowCache:
         return self._table
 
 
+def _nothing(count: int) -> tuple[pa.Array, pa.Array]:
+    """What `find` gives where no key is there."""
+    return pa.nulls(count, pa.binary()), pa.array(np.ones(count, np.bool_))
+
+
 def _fixed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The same, not to be changed: the loops are compiled for such arrays alone."""
     view = array.view()
@@ -174,18 +180,16 @@ def _fixed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 @cache
 def load() -> None:
-    """Loads the compiled loops, once. Other threads may load others meanwhile: see `kohort.client.column_codec`."""
-    for attempt in range(3):
-        try:
-            cache, table = RowCache(RowBudget(0)), _Table.of(_SMALLEST)
-            cache._table, cache._full_at = table, _SMALLEST
-            rows = SortedRows(pa.array([b"k"], pa.binary()), pa.array([b"v"], pa.binary()))
-            cache.put(rows)
-            cache.find(rows.keys)
-            none = np.zeros(0, np.int64)
-            kernels.rows_bytes(table.ring, none)
-            kernels.move_rows(table.ring, none, *_Table.of(_SMALLEST))
-            return
-        except SystemError:
-            if attempt == 2:
-                raise
+    """Loads the compiled loops, once."""
+
+    def call() -> None:
+        cache, table = RowCache(RowBudget(0)), _Table.of(_SMALLEST)
+        cache._table, cache._full_at = table, _SMALLEST
+        rows = SortedRows(pa.array([b"k"], pa.binary()), pa.array([b"v"], pa.binary()))
+        cache.put(rows)
+        cache.find(rows.keys)
+        none = np.zeros(0, np.int64)
+        kernels.rows_bytes(table.ring, none)
+        kernels.move_rows(table.ring, none, *_Table.of(_SMALLEST))
+
+    load_compiled(call)

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.runs import runs_of
+
 LAST_MS: Final = 253_402_300_799_999
 """The end of the year 9999, in ms since 1970: what is later is no time, but a number in another unit."""
 
@@ -46,9 +48,9 @@ class StreamTimes:
         """
         numbers = partitions.to_numpy(zero_copy_only=False)
         running = pc.fill_null(_possible(times), _NONE).to_numpy(zero_copy_only=False).copy()
-        order = np.argsort(numbers, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
-            partition = int(numbers[rows[0]])
+        order, runs = runs_of(numbers)
+        for partition, start, end in runs:
+            rows = order[start:end]
             before = self._now.get(partition, _NONE)
             mine = np.maximum(np.maximum.accumulate(running[rows]), before)
             running[rows] = mine
