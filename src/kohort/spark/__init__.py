@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
     from kohort.spark.program.settings import AppSettings
+    from kohort.spark.program.state_definitions import list_state, map_state, value_state
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
     from kohort.spark.state.errors import StateDirectoryError
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
     "GroupedStream", "Program", "ProgramError", "StateDirectoryError", "Stream", "StreamsApp", "Table", "aggregation",
-    "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "max_", "min_", "stddev",
-    "sum_", "variance", "window",
+    "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "list_state", "map_state",
+    "max_", "min_", "stddev", "sum_", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -67,6 +68,7 @@ _HOME: Final = {
     "Program": "program.compiled",
     "StateDirectoryError": "state.errors",
     "window": "program.windows",
+    **dict.fromkeys(("list_state", "map_state", "value_state"), "program.state_definitions"),
     **dict.fromkeys(_STREAMS, "program.streams"),
 }
 

@@ -117,7 +117,11 @@ class EpochStatistics:
 
 @dataclass
 class EpochOutput:
-    """What an epoch made: the rows (`ROWS_SCHEMA`) of each of the subtopology's branches, and what was read."""
+    """What an epoch made: the rows (`ROWS_SCHEMA`) of each of the subtopology's branches, and what was read.
+
+    `writes` has what its processors wrote to their stores, by store, with the same columns but for `route`.
+    """
 
     rows: dict[int, pa.Table]
     statistics: EpochStatistics
+    writes: dict[str, pa.Table] = field(default_factory=dict)

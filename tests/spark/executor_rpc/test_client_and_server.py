@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ from kohort.spark.executor_rpc import client
 from kohort.spark.executor_rpc.client import RpcAddress, close_idle
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import MAGIC
+from kohort.spark.executor_rpc.messages import STORE_WRITES
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.executor_rpc.tls import connected, driver_tls, executor_context
+from kohort.spark.state import ScannedRanges
 
 INPUT = EpochInput(7, (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 30)), {0: 1_000})
 
@@ -31,10 +33,26 @@ def lookup(store: str, partition: int | None, keys: pa.BinaryArray) -> pa.Binary
     return pa.array([None if key == b"none" else name + key for key in keys.to_pylist()], pa.binary())
 
 
+def scan(store: str, partition: int, starts: Sequence[bytes], ends: Sequence[bytes], most_bytes: int) -> ScannedRanges:
+    """Each range has the keys from its start to its end that are two letters long; few rows at a time."""
+    rows = [
+        (number, key, f"{store}/{partition}".encode())
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True))
+        for key in (bytes([first, second]) for first in range(97, 100) for second in range(97, 100))
+        if start <= key < end
+    ]
+    some, rest = rows[: max(most_bytes // 64, 1)], rows[max(most_bytes // 64, 1) :]
+    numbers, keys, values = (list(column) for column in zip(*some, strict=True)) if some else ([], [], [])
+    return ScannedRanges(
+        pa.array(numbers, pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary()),
+        (rest[0][0], rest[0][1]) if rest else None,
+    )  # fmt: skip
+
+
 @pytest.fixture(params=["plain", "TLS"])
 def server(request: pytest.FixtureRequest) -> Iterator[RpcServer]:
     tls = None if request.param == "plain" else driver_tls(None, datetime.now(UTC))
-    with RpcServer(lookup, tls=tls, secrets={"sasl_password": "sesame"}) as server:
+    with RpcServer(lookup, tls=tls, secrets={"sasl_password": "sesame"}, scan=scan) as server:
         yield server
     close_idle()
 
@@ -110,6 +128,49 @@ def test_a_store_that_fails_fails_the_lookup_alone(driver: RpcAddress) -> None:
     with pytest.raises(RpcError, match="the store is closed"):
         driver.lookup("broken", None, pa.array([b"a"], pa.binary()))
     assert driver.lookup("s", None, pa.array([b"a"], pa.binary())).to_pylist() == [b"s/None/a"]
+
+
+@pytest.mark.parametrize("most", [1, 130, 10_000])
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_ranges_are_scanned_in_as_many_responses_as_it_takes(
+    driver: RpcAddress, monkeypatch: pytest.MonkeyPatch, most: int, at_once: int
+) -> None:
+    monkeypatch.setattr("kohort.spark.executor_rpc.server._RESPONSE_BYTES", most)
+    monkeypatch.setattr(client, "_RANGES_AT_ONCE", at_once)
+    rows = driver.scan("s", 4, pa.array([b"a", b"x", b"bb", b"ab"]), pa.array([b"b", b"z", b"ca", b"bb"]))
+    assert [(row["range"], row["key"].decode()) for row in rows.to_pylist()] == [
+        (0, "aa"), (0, "ab"), (0, "ac"), (2, "bb"), (2, "bc"), (3, "ab"), (3, "ac"), (3, "ba"),
+    ]  # fmt: skip
+    assert set(rows["value"].to_pylist()) == {b"s/4"}
+    assert driver.scan("s", 4, pa.array([], pa.binary()), pa.array([], pa.binary())).num_rows == 0
+
+
+def writes(*rows: tuple[bytes, bytes | None]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [{"partition": 0, "key": key, "value": value, "timestamp": None} for key, value in rows], STORE_WRITES
+    )
+
+
+def test_what_stages_write_is_kept_once_for_the_run(
+    server: RpcServer, driver: RpcAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that is tried again replaces what it wrote; of branches with a processor in common the first counts."""
+    monkeypatch.setattr(client, "_ROWS_AT_ONCE", 2)
+    run = server.begin_epoch("0", INPUT)
+    assert driver.write("0", run, 1, 0, "s", writes((b"a", b"0"), (b"b", b"0"), (b"c", b"0")))
+    assert driver.write("0", run, 1, 0, "s", writes((b"a", b"1"), (b"b", None), (b"c", b"1")))
+    assert driver.write("0", run, 1, 1, "s", writes((b"d", b"1")))
+    assert driver.write("0", run, 3, 0, "s", writes((b"a", b"3")))
+    assert driver.write("0", run, 3, 0, "of another", writes((b"a", b"3")))
+    written = {store: table.to_pylist() for store, table in server.store_writes("0", run).items()}
+    found = {store: [(row["key"], row["value"]) for row in rows] for store, rows in written.items()}
+    assert found == {
+        "s": [(b"a", b"1"), (b"b", None), (b"c", b"1"), (b"d", b"1")],
+        "of another": [(b"a", b"3")],
+    }
+    server.end_epoch("0", run)
+    assert server.store_writes("0", run) == {}
+    assert not driver.write("0", run, 1, 0, "s", writes((b"a", b"4")))
 
 
 def test_a_retried_split_replaces_its_report(server: RpcServer, driver: RpcAddress) -> None:

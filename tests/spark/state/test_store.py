@@ -102,6 +102,26 @@ def test_scans_have_bounds_and_limits(store: Store) -> None:
     assert store.scan(b"key 000001", b"key 024000")["key"].to_pylist() == sorted(keys.to_pylist())[1:24_000]
 
 
+@pytest.mark.parametrize("most", [1, 5, 1_000])
+def test_several_ranges_are_scanned_at_once_and_gone_on_with(store: Store, most: int) -> None:
+    rows = {b"a1": b"1", b"a2": b"2", b"b": b"3", b"c1": b"4", b"c2": b"5"}
+    store.write(binary(*rows), binary(*rows.values()), 5)
+    ranges = [(b"a", b"b"), (b"x", b"z"), (b"c2", b"d"), (b"a2", b"c")]
+    found: list[tuple[int, bytes, bytes]] = []
+    first, start = 0, ranges[0][0]
+    while True:
+        starts = [start, *(each for each, _ in ranges[first + 1 :])]
+        scanned = store.scan_ranges(starts, [end for _, end in ranges[first:]], most)
+        numbers = [first + number for number in scanned.ranges.to_pylist()]
+        found += zip(numbers, scanned.keys.to_pylist(), scanned.values.to_pylist(), strict=True)
+        if scanned.rest is None:
+            break
+        assert len(numbers) >= 1
+        first, start = first + scanned.rest[0], scanned.rest[1]
+    wanted = [(number, key) for number, (start, end) in enumerate(ranges) for key in rows if start <= key < end]
+    assert found == [(number, key, rows[key]) for number, key in wanted]
+
+
 def test_clear(store: Store) -> None:
     store.set_topic_id("first")
     store.write(binary(b"a"), binary(b"1"), 1)

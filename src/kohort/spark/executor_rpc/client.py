@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kohort.spark.epoch import EpochStatistics, Mergers, OffsetRange
 from kohort.spark.executor_rpc.errors import RpcError
@@ -18,6 +19,8 @@ from kohort.spark.executor_rpc.frames import MAGIC, from_ipc, receive_exactly, r
 from kohort.spark.executor_rpc.messages import (
     LOOKUP_KEYS,
     LOOKUP_VALUES,
+    SCAN_RANGES,
+    SCANNED_ROWS,
     ErrorResponse,
     InputRequest,
     InputResponse,
@@ -27,17 +30,22 @@ from kohort.spark.executor_rpc.messages import (
     ReportResponse,
     Request,
     Response,
+    ScanRequest,
+    ScanResponse,
+    WritesRequest,
 )
 from kohort.spark.executor_rpc.tls import connected, executor_context
 
 _CONNECT_S: Final = 10.0
 _RESPONSE_S: Final = 120.0
 _KEYS_AT_ONCE: Final = 65_536
+_RANGES_AT_ONCE: Final = 16_384
+_ROWS_AT_ONCE: Final = 65_536
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Response)
 
-_ResponseType = TypeVar("_ResponseType", InputResponse, LookupResponse, ReportResponse)
+_ResponseType = TypeVar("_ResponseType", InputResponse, LookupResponse, ScanResponse, ReportResponse)
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,39 @@ class RpcAddress:
             found.append(values)
             start += len(values)
         return pa.concat_arrays(found) if found else pa.array([], pa.binary())
+
+    def scan(self, store: str, partition: int, starts: pa.Array, ends: pa.Array) -> pa.Table:
+        """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included)."""
+        partitions = pa.repeat(pa.scalar(partition, pa.int32()), len(starts))
+        columns = [partitions, starts.cast(pa.binary()), ends.cast(pa.binary())]
+        ranges = pa.RecordBatch.from_arrays(columns, schema=SCAN_RANGES)
+        found: list[pa.RecordBatch] = []
+        done = 0
+        while done < len(ranges):
+            some = ranges.slice(done, _RANGES_AT_ONCE)
+            response, body = self._request(ScanRequest(store), ScanResponse, to_ipc(some))
+            rows = from_ipc(body, SCANNED_ROWS)
+            numbers = pc.add(rows.column(0), pa.scalar(done, pa.int32()))
+            found.append(pa.RecordBatch.from_arrays([numbers, *rows.columns[1:]], schema=SCANNED_ROWS))
+            if response.rest is None:
+                done += len(some)
+                continue
+            more, key = response.rest
+            if not 0 <= more < len(some):
+                raise RpcError(f"the driver has answered up to range {more} of {len(some)}")
+            done += more
+            keys = ranges.column(1).to_pylist()
+            keys[done] = key
+            ranges = ranges.set_column(1, SCAN_RANGES.field("start"), pa.array(keys, pa.binary()))
+        return pa.Table.from_batches(found, SCANNED_ROWS)
+
+    def write(self, subtopology: str, run: int, branch: int, split: int, store: str, writes: pa.Table) -> bool:
+        """Says what a stage writes to a store (`STORE_WRITES`). False: the run is over."""
+        for piece, batch in enumerate(writes.to_batches(max_chunksize=_ROWS_AT_ONCE)):
+            request = WritesRequest(subtopology, run, branch, split, store, piece)
+            if not self._request(request, ReportResponse, to_ipc(batch))[0].accepted:
+                return False
+        return True
 
     def report(self, subtopology: str, run: int, branch: int, split: int, stage: str, read: EpochStatistics) -> bool:
         """Reports what a stage did; a second report of the same replaces the first. False: the run is over."""

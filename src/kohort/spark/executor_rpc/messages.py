@@ -16,6 +16,26 @@ LOOKUP_VALUES: Final = pa.schema([pa.field("value", pa.binary())])
 It may have fewer values than there were keys, but at least one, to limit its size: the rest is requested again.
 """
 
+SCAN_RANGES: Final = pa.schema(
+    [pa.field("partition", pa.int32()), pa.field("start", pa.binary()), pa.field("end", pa.binary())]
+)
+"""The body of a `ScanRequest`: each range from its start (included) to its end (not included)."""
+
+SCANNED_ROWS: Final = pa.schema(
+    [pa.field("range", pa.int32()), pa.field("key", pa.binary()), pa.field("value", pa.binary())]
+)
+"""The body of its response: the rows of ranges, by their numbers in the request, each range's in key order."""
+
+STORE_WRITES: Final = pa.schema(
+    [
+        pa.field("partition", pa.int32()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("timestamp", pa.int64()),
+    ]
+)
+"""The body of a `WritesRequest`: the last row of a key counts, a null value deletes. `timestamp` is in ms."""
+
 
 class InputRequest(msgspec.Struct, tag="work", frozen=True):
     """Asks what split `split` of `splits` reads.
@@ -61,6 +81,38 @@ class LookupResponse(msgspec.Struct, tag="lookup", frozen=True):
     """The values (`LOOKUP_VALUES`)."""
 
 
+class ScanRequest(msgspec.Struct, tag="scan", frozen=True):
+    """Asks for the rows of ranges (`SCAN_RANGES`) of a store."""
+
+    store: str
+
+
+class ScanResponse(msgspec.Struct, tag="scan", frozen=True):
+    """The rows (`SCANNED_ROWS`), as many as fit.
+
+    Attributes:
+        rest: the range, and the key in it (base64), from which on there are more; None if these are all.
+    """
+
+    rest: tuple[int, bytes] | None = None
+
+
+class WritesRequest(msgspec.Struct, tag="writes", frozen=True):
+    """What a stage writes to a store in one task (`STORE_WRITES`), in pieces; one that comes again replaces the first.
+
+    Attributes:
+        branch, split: whose, as in `ReportRequest`.
+        piece: its number.
+    """
+
+    subtopology: str
+    run: int
+    branch: int
+    split: int
+    store: str
+    piece: int = 0
+
+
 class ReportRequest(msgspec.Struct, tag="report", frozen=True):
     """What a stage did in one split of a branch; counts as in `kohort.spark.epoch.EpochStatistics`.
 
@@ -80,7 +132,7 @@ class ReportRequest(msgspec.Struct, tag="report", frozen=True):
 
 
 class ReportResponse(msgspec.Struct, tag="report", frozen=True):
-    """Whether the report was accepted; it isn't if the run is over."""
+    """Whether the report, or what was written, was accepted; it isn't if the run is over."""
 
     accepted: bool
 
@@ -91,5 +143,5 @@ class ErrorResponse(msgspec.Struct, tag="error", frozen=True):
     error: str
 
 
-Request = InputRequest | LookupRequest | ReportRequest
-Response = InputResponse | LookupResponse | ReportResponse | ErrorResponse
+Request = InputRequest | LookupRequest | ScanRequest | WritesRequest | ReportRequest
+Response = InputResponse | LookupResponse | ScanResponse | ReportResponse | ErrorResponse

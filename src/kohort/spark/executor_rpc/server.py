@@ -9,13 +9,14 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from secrets import token_bytes
 from typing import Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kohort.spark.epoch import DEAD_SCHEMA, EpochInput
 from kohort.spark.executor_rpc.errors import RpcError
@@ -31,6 +32,9 @@ from kohort.spark.executor_rpc.frames import (
 from kohort.spark.executor_rpc.messages import (
     LOOKUP_KEYS,
     LOOKUP_VALUES,
+    SCAN_RANGES,
+    SCANNED_ROWS,
+    STORE_WRITES,
     ErrorResponse,
     InputRequest,
     InputResponse,
@@ -40,15 +44,22 @@ from kohort.spark.executor_rpc.messages import (
     ReportResponse,
     Request,
     Response,
+    ScanRequest,
+    ScanResponse,
+    WritesRequest,
 )
 from kohort.spark.executor_rpc.splits import ranges_of_split
 from kohort.spark.executor_rpc.strangers import Strangers
 from kohort.spark.executor_rpc.tls import DriverTls
 from kohort.spark.runs import runs_of
+from kohort.spark.state import ScannedRanges
 
 Lookup = Callable[[str, int | None, pa.BinaryArray], pa.BinaryArray]
 """Returns the values of keys: (store, partition or None for a global store, keys) -> values, null where
 there is none. Called from several threads at once."""
+
+Scan = Callable[[str, int, Sequence[bytes], Sequence[bytes], int], ScannedRanges]
+"""Returns the rows of ranges: (store, partition, starts, ends, most bytes) -> rows. Called as `Lookup`."""
 
 _GREETING_S: Final = 5.0
 _MAX_UNAUTHENTICATED: Final = 64
@@ -73,6 +84,7 @@ class _Epoch:
         self.run = run
         self.input = epoch_input
         self.reports: dict[tuple[int, str, int], tuple[ReportRequest, pa.RecordBatch | None]] = {}
+        self.writes: dict[tuple[str, int, int, int], pa.RecordBatch] = {}  # by store, branch, split, piece
 
 
 class RpcServer:
@@ -82,6 +94,7 @@ class RpcServer:
     anything else closes its connection, affects no other, and is logged.
 
     Args:
+        lookup, scan: read stores.
         host: the address to listen on, which executors must reach: the Spark driver's on a cluster.
         advertised: the host that executors connect to, where it differs.
         tls: certificates of the run, for connections that leave this machine; None for none.
@@ -103,8 +116,9 @@ class RpcServer:
         advertised: str | None = None,
         tls: DriverTls | None = None,
         secrets: Mapping[str, str] | None = None,
+        scan: Scan | None = None,
     ) -> None:
-        self._lookup = lookup
+        self._lookup, self._scan = lookup, scan
         self._tls = None if tls is None else tls.context
         self._secrets = dict(secrets or {})
         self._strangers = Strangers()
@@ -141,6 +155,21 @@ class RpcServer:
                 return []
             del self._epochs[subtopology]
             return [epoch.reports[name] for name in sorted(epoch.reports)]
+
+    def store_writes(self, subtopology: str, run: int) -> dict[str, pa.Table]:
+        """What the stages of a run have written to stores (`STORE_WRITES`), by store.
+
+        Branches that have a processor in common run it each, over the same rows, and all write the same: one's count.
+        """
+        with self._lock:
+            epoch = self._epochs.get(subtopology)
+            writes = {} if epoch is None or epoch.run != run else dict(epoch.writes)
+        of: dict[str, list[pa.RecordBatch]] = {}
+        branches: dict[str, int] = {}
+        for store, branch, split, piece in sorted(writes):
+            if branches.setdefault(store, branch) == branch:
+                of.setdefault(store, []).append(writes[store, branch, split, piece])
+        return {store: pa.Table.from_batches(batches, STORE_WRITES) for store, batches in of.items()}
 
     def close(self) -> None:
         """Stops listening, and closes all connections."""
@@ -240,6 +269,10 @@ class RpcServer:
                     return self._input(request), b""
                 case LookupRequest():
                     return LookupResponse(), self._values(request, body)
+                case ScanRequest():
+                    return self._scanned(request, body)
+                case WritesRequest():
+                    return self._add_writes(request, body), b""
                 case ReportRequest():
                     return self._add_report(request, body), b""
         except (RpcError, msgspec.MsgspecError) as error:
@@ -303,6 +336,39 @@ class RpcServer:
         values = pa.concat_arrays(found).cast(pa.binary())
         return values if len(runs) == 1 else values.take(pa.array(np.argsort(order)))
 
+    def _scanned(self, request: ScanRequest, body: bytearray) -> tuple[ScanResponse, pa.Buffer]:
+        if self._scan is None:
+            raise RpcError(f"store {request.store} can't be scanned here")
+        batch = from_ipc(body, SCAN_RANGES)
+        starts, ends = batch.column(1).to_pylist(), batch.column(2).to_pylist()
+        partitions = batch.column(0).to_numpy(zero_copy_only=False)
+        found = [pa.RecordBatch.from_pylist([], SCANNED_ROWS)]
+        size, rest, first = 0, None, 0
+        while first < len(batch) and rest is None:  # ranges of one partition are one scan
+            others = np.flatnonzero(partitions[first:] != partitions[first])
+            end = first + int(others[0]) if len(others) else len(batch)
+            with self._turns:
+                rows = self._scan(
+                    request.store, int(partitions[first]), starts[first:end], ends[first:end], _RESPONSE_BYTES - size
+                )
+            numbers = pc.add(rows.ranges, pa.scalar(first, pa.int32()))
+            found.append(pa.RecordBatch.from_arrays([numbers, rows.keys, rows.values], schema=SCANNED_ROWS))
+            size += found[-1].nbytes
+            rest = None if rows.rest is None else (first + rows.rest[0], rows.rest[1])
+            if rest is None and size >= _RESPONSE_BYTES and end < len(batch):
+                rest = end, starts[end]
+            first = end
+        return ScanResponse(rest), to_ipc(_united(found, SCANNED_ROWS))
+
+    def _add_writes(self, request: WritesRequest, body: bytearray) -> ReportResponse:
+        writes = from_ipc(body, STORE_WRITES)
+        with self._lock:
+            epoch = self._epochs.get(request.subtopology)
+            if epoch is None or epoch.run != request.run:
+                return ReportResponse(False)
+            epoch.writes[request.store, request.branch, request.split, request.piece] = writes
+        return ReportResponse(True)
+
     def _add_report(self, request: ReportRequest, body: bytearray) -> ReportResponse:
         dead = from_ipc(body, DEAD_SCHEMA) if body else None
         with self._lock:
@@ -311,6 +377,11 @@ class RpcServer:
                 return ReportResponse(False)
             epoch.reports[(request.branch, request.stage, request.split)] = (request, dead)
         return ReportResponse(True)
+
+
+def _united(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.concat_arrays([batch.column(number) for batch in batches]) for number in range(len(schema))]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _cores() -> int:

@@ -28,18 +28,19 @@ class JsonEncoder:
         if missing:
             raise ValueError(f"there's no column {', '.join(missing)}, but {', '.join(table.schema.names) or 'none'}")
         rows = table.select(self._schema.names).to_pylist()
-        texts = [json.dumps(_plain(row), separators=(",", ":"), ensure_ascii=False).encode() for row in rows]
+        texts = [json.dumps(plain(row), separators=(",", ":"), ensure_ascii=False).encode() for row in rows]
         return pa.array(texts, pa.binary())
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value of Arrow's as `json.dumps` takes it."""
     match value:
         case dict():
-            return {str(_plain(name)): _plain(each) for name, each in value.items()}
+            return {str(plain(name)): plain(each) for name, each in value.items()}
         case list() if value and all(isinstance(each, tuple) for each in value):  # a map
-            return {str(_plain(name)): _plain(each) for name, each in value}
+            return {str(plain(name)): plain(each) for name, each in value}
         case list():
-            return [_plain(each) for each in value]
+            return [plain(each) for each in value]
         case bytes():
             return base64.b64encode(value).decode()
         case datetime.datetime():

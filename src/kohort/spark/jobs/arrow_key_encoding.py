@@ -50,6 +50,22 @@ def window_texts(starts: pa.Array) -> pa.Array:
     return texts.take(encoded.indices)
 
 
+def group_keys(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
+    """The columns as the keys of stores that aggregates and processors have (STRING): as `key_encoding.store_key`."""
+    return key_objects(names, [_shown(column) if pa.types.is_timestamp(column.type) else column for column in columns])
+
+
+def _shown(column: pa.Array) -> pa.Array:
+    """Times as texts, with ms like a window's start, or with µs where there are any; null where there is none."""
+    encoded = column.cast(pa.timestamp("us", column.type.tz)).dictionary_encode()
+    micros = encoded.dictionary.cast(pa.int64())
+    texts = iso_texts(encoded.dictionary)
+    whole = pc.equal(pc.subtract(micros, pc.multiply(pc.divide(micros, 1000), 1000)), 0)
+    texts = pc.if_else(whole, pc.utf8_slice_codeunits(texts, 0, -3), texts)
+    zone = "Z" if column.type.tz else ""
+    return pc.binary_join_element_wise(texts, zone, "").take(encoded.indices)
+
+
 def _distinct(write: Callable[[pa.Array], pa.Array], column: pa.Array) -> pa.Array:
     """The text of each value; times are written once each, since that takes longest."""
     if not pa.types.is_temporal(column.type):
@@ -62,9 +78,9 @@ def _text(column: pa.Array, *, plain_decimals: bool) -> pa.Array:
     """As `cast(… as string)` writes it."""
     kind = column.type
     if pa.types.is_date(kind):
-        return _iso(column)
+        return iso_texts(column)
     if pa.types.is_timestamp(kind):
-        return pc.replace_substring_regex(pc.replace_substring(_iso(column), "T", " "), r"\.?0+$", "")
+        return pc.replace_substring_regex(pc.replace_substring(iso_texts(column), "T", " "), r"\.?0+$", "")
     text = column.cast(pa.string())
     if pa.types.is_decimal(kind) and plain_decimals and (small := pc.match_substring(text, "E")).true_count:
         plain = [None if each is None else f"{each:f}" for each in column.filter(small).to_pylist()]
@@ -76,27 +92,32 @@ def _json(column: pa.Array) -> pa.Array:
     """As `to_json` writes it, but for nulls."""
     kind = column.type
     if pa.types.is_string(kind):
-        return _quoted(_escaped(column))
+        return quoted_texts(escaped(column))
     if pa.types.is_date(kind):
-        return _quoted(_iso(column))
+        return quoted_texts(iso_texts(column))
     if pa.types.is_timestamp(kind):
-        return _quoted(_iso(column), "Z" if kind.tz else "")
+        return quoted_texts(iso_texts(column), "Z" if kind.tz else "")
     return column.cast(pa.string())
 
 
-def _quoted(text: pa.Array, more: str = "") -> pa.Array:
+def quoted_texts(text: pa.Array, more: str = "") -> pa.Array:
+    """Texts between quotation marks; null for null."""
     return pc.binary_join_element_wise('"', text, f'{more}"', "")
 
 
-def _escaped(text: pa.Array) -> pa.Array:
+def escaped(text: pa.Array) -> pa.Array:
+    """Texts as they stand in JSON between quotation marks."""
     if pc.any(pc.match_substring_regex(text, _UNSAFE)).as_py():
         for each, escape in _ESCAPES.items():
             text = pc.replace_substring(text, each, escape)
     return text
 
 
-def _iso(column: pa.Array) -> pa.Array:
-    """`2013-01-01` or `2013-01-01T05:00:00.000000`, without nulls; years before 0 and after 9999 as Java has them."""
+def iso_texts(column: pa.Array) -> pa.Array:
+    """Dates and times, without nulls, as `2013-01-01` and `2013-01-01T05:00:00.000000`.
+
+    Years before 0 and after 9999 are as Java has them.
+    """
     unit, integer = ("D", pa.int32()) if pa.types.is_date(column.type) else ("us", pa.int64())
     # Arrow has other ideas of years beyond 32,767.
     times = column.cast(integer).to_numpy(zero_copy_only=False).astype(f"datetime64[{unit}]")

@@ -26,5 +26,9 @@ class StoredValueError(Exception):
     """A record of a store, a changelog or a repartition topic isn't as this program writes them."""
 
 
+class ProcessorError(Exception):
+    """A function of the user's that keeps state gave, or wrote, something else than the program says."""
+
+
 class AggregationError(Exception):
     """An Arrow aggregation function gave back something else than it should, or a sum is too large for its type."""

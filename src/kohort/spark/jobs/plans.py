@@ -17,14 +17,17 @@ from kohort.spark.internals import arrow_schema, empty_frame
 from kohort.spark.jobs.column_encoding import column, decoded_column, encoded_schema
 from kohort.spark.jobs.column_pruning import used_columns
 from kohort.spark.jobs.key_encoding import key_text
+from kohort.spark.jobs.process_stages import process_stage_of
 from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.join import TableJoin, join_stage
 from kohort.spark.jobs.stages.partition_check import PartitionCheck
+from kohort.spark.jobs.stages.process import GIVEN, process_stage
 from kohort.spark.jobs.stages.read_rows import TOMBSTONE, RowsReading, read_rows_stage
 from kohort.spark.jobs.stages.state_lookup import read_partials_stage
 from kohort.spark.jobs.terminals import (
     aggregated_rows,
     arrow_aggregated,
+    discarded,
     merged,
     merged_at_once,
     partials,
@@ -35,12 +38,14 @@ from kohort.spark.jobs.terminals import (
     to_partials,
     to_rows,
     to_topic,
+    whole_tasks,
 )
 from kohort.spark.program.column_propagation import transformed
 from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
     CompiledSubtopology,
+    Discard,
     Join,
     PartialsInput,
     Route,
@@ -56,8 +61,13 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
 from kohort.spark.program.internal_columns import KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.processor_specs import Process
 
 _JOINED = "_joined_"
+_ORDER_LOST: Final = (
+    "it goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, mapInArrow, "
+    "unpivot or a union. Say .repartition(…) after it"
+)
 _INTERNAL: Final = {
     PARTITION: T.IntegerType(),
     TIMESTAMP: T.LongType(),
@@ -99,6 +109,8 @@ class Plans:
                 return to_rows(rows, branch.terminal)
             case ToPartials(aggregate=spec):
                 return merged_at_once(rows, spec, context) if merging else to_partials(rows, branch.terminal)
+            case Discard():
+                return discarded(rows)
             case Aggregate(spec):
                 _demand_partition(rows, f"aggregate {spec.name!r}")
                 return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, context)
@@ -194,13 +206,14 @@ class _Flow:
     ) -> None:
         self.internal_columns = internal_columns
         self._pieces: list[list[Transform]] = [[]]
-        self._joins: list[Join] = []
+        self._cuts: list[Join | Process] = []
         for step in branch.steps:
             self._add(step)
         self._inputs = inputs = [_with(schema, internal_columns)]
-        for piece, join in zip(self._pieces, self._joins, strict=False):
+        for piece, cut in zip(self._pieces, self._cuts, strict=False):
             before = _transformed(empty_frame(spark, inputs[-1]), piece)
-            inputs.append(_joined_schema(before.schema, join))
+            joined = _joined_schema if isinstance(cut, Join) else _processed_schema
+            inputs.append(joined(before.schema, cut))  # type: ignore[arg-type]
         after: list[str] | None = None
         self._used_by_piece: list[frozenset[str]] = []
         for number in range(len(self._pieces) - 1, -1, -1):
@@ -214,15 +227,19 @@ class _Flow:
         """What the steps make of the input's rows."""
         for number, piece in enumerate(self._pieces):
             rows = _transformed(_completed(rows, self._inputs[number]), piece)
-            if number < len(self._joins):
-                rows = self._joined(rows, number, self._used_by_piece[number + 1], context)
+            if number < len(self._cuts):
+                cut = self._cuts[number]
+                if isinstance(cut, Join):
+                    rows = self._joined(rows, cut, number, self._used_by_piece[number + 1], context)
+                else:
+                    rows = _processed(rows, cut, number, context)
         return rows
 
     def _add(self, step: Step) -> None:
         if isinstance(step, Transform):
             self._pieces[-1].append(step)
         else:
-            self._joins.append(step)
+            self._cuts.append(step)
             self._pieces.append([])
 
     def _end(self, number: int, after: Sequence[str] | None, branch: Branch, rows: DataFrame) -> DataFrame:
@@ -230,12 +247,13 @@ class _Flow:
         rows = _transformed(rows, self._pieces[number])
         if after is None:
             return _used_by_end(rows, branch)
-        join = self._joins[number]
-        wanted = set(after) | set(join.on) | _INTERNAL.keys()
+        cut = self._cuts[number]
+        own = cut.rows.names if isinstance(cut, Process) else (*after, *cut.on)
+        wanted = {*own, *_INTERNAL}
         return rows.select(*[column(name) for name in rows.columns if name in wanted])
 
-    def _joined(self, rows: DataFrame, number: int, used: frozenset[str], context: StageContext) -> DataFrame:
-        join = self._joins[number]
+    @staticmethod
+    def _joined(rows: DataFrame, join: Join, number: int, used: frozenset[str], context: StageContext) -> DataFrame:
         if not join.is_global:
             _demand_partition(rows, f"the join with table {join.table.name!r}")
         partition = [field for field in rows.schema.fields if field.name == PARTITION]
@@ -261,6 +279,32 @@ class _Flow:
         decoded = [decoded_column(column(_JOINED + name), kind).alias(name) for name, kind in added]
         back = [column(numbered(at)).alias(field.name) for at, field in enumerate(kept)]
         return done.select(*back, *[field.name for field in partition], *decoded)
+
+
+def _processed(rows: DataFrame, step: Process, number: int, context: StageContext) -> DataFrame:
+    """What a processor makes of rows."""
+    what = f"processor {step.name!r}"
+    _demand_partition(rows, what)
+    if missing := [name for name in (STREAM_TIME, OFFSET) if name not in rows.columns]:
+        raise ProgramError(f"a transform before {what} loses the column {missing[0]}: {_ORDER_LOST}")
+    internal = [
+        column(PARTITION),
+        row_time(rows, step.event_time).alias(TIMESTAMP),
+        column(STREAM_TIME),
+        column(OFFSET),
+    ]
+    given = rows.select(*internal, *[column(name).alias(numbered(at)) for at, name in enumerate(step.rows.names)])
+    own = [T.StructField(name, _INTERNAL[name]) for name in GIVEN]
+    output = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(step.output.fields)]
+    stage = process_stage(context, process_stage_of(step, number))
+    done = whole_tasks(given, context).mapInArrow(stage, T.StructType([*own, *output]))
+    back = [column(numbered(at)).alias(name) for at, name in enumerate(step.output.names)]
+    return done.select(*back, *_INTERNAL)
+
+
+def _processed_schema(schema: T.StructType, step: Process) -> T.StructType:
+    """The columns after a processor: all internal ones, whichever there were."""
+    return _with(step.output, tuple(_INTERNAL))
 
 
 def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:

@@ -88,7 +88,9 @@ class SubtopologyJobs:
             Exception: whatever Spark says of a job that failed or was cancelled.
         """
         branches = self._subtopology.branches
-        rows, statistics = self._run(self._subtopology.id, epoch_input, len(branches), self._branch(epoch_input))
+        rows, statistics, writes = self._run(
+            self._subtopology.id, epoch_input, len(branches), self._branch(epoch_input)
+        )
         if isinstance(self._subtopology.input, TopicInput):
             _fail_if_bad(statistics, self._subtopology.input.source.on_error)
         for number, branch in enumerate(branches):
@@ -96,7 +98,7 @@ class SubtopologyJobs:
                 rows[number] = drop_outside_windows(rows[number], statistics)
         for number in epoch_input.mergers:
             statistics.merged_times[number] = merged_times(rows[number])
-        return EpochOutput({number: in_order(made) for number, made in rows.items()}, statistics)
+        return EpochOutput({number: in_order(made) for number, made in rows.items()}, statistics, writes)
 
     def _branch(self, epoch_input: EpochInput) -> Build:
         return lambda number, context: self._plans.branch(number, context, merging=number in epoch_input.mergers)
@@ -110,7 +112,7 @@ class SubtopologyJobs:
             as `run`.
         """
         name = f"{self._subtopology.id}/{table.name}"
-        rows, statistics = self._run(name, epoch_input, 1, lambda _, context: self._plans.table(table, context))
+        rows, statistics, _ = self._run(name, epoch_input, 1, lambda _, context: self._plans.table(table, context))
         _fail_if_bad(statistics, table.source.on_error)
         keyed = in_order(rows[0].filter(rows[0]["key"].is_valid()))
         statistics.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
@@ -136,11 +138,15 @@ class SubtopologyJobs:
 
     def _run(
         self, name: str, epoch_input: EpochInput, branches: int, build: Build
-    ) -> tuple[dict[int, pa.Table], EpochStatistics]:
-        """The rows of each branch, and what all splits read. `name` is the subtopology's id, or "id/table"."""
+    ) -> tuple[dict[int, pa.Table], EpochStatistics, dict[str, pa.Table]]:
+        """The rows of each branch, what all splits read, and what processors wrote.
+
+        `name` is the subtopology's id, or "id/table".
+        """
         splits = 1 if epoch_input.length <= SMALL_EPOCH else self._splits()
         run = self._rpc_server.begin_epoch(name, epoch_input)
         reports: list[tuple[ReportRequest, pa.RecordBatch | None]] = []
+        writes: dict[str, pa.Table] = {}
         try:
             description = f"subtopology {name}, epoch {epoch_input.epoch}"
             self._spark.sparkContext.setJobGroup(self._job_group, description, True)
@@ -148,9 +154,10 @@ class SubtopologyJobs:
                 number: self._plan(PlanKey(name, number, splits, number in epoch_input.mergers), build).toArrow()
                 for number in range(branches)
             }
+            writes = self._rpc_server.store_writes(name, run)
         finally:
             reports = self._rpc_server.end_epoch(name, run)
-        return rows, _summed(reports)
+        return rows, _summed(reports), writes
 
     def _splits(self) -> int:
         """The splits of a large epoch, for which its shuffles, if it has any, are made as wide."""

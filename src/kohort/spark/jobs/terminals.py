@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -211,8 +213,7 @@ def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, context: StageContext
         rows = rows.withColumn(WINDOW, F.timestamp_millis(WINDOW_START))
     internal = [column(PARTITION), store_key(spec).alias(KEY), row_time(rows, spec.event_time).alias(TIMESTAMP)]
     given = rows.select(*internal, *[column(name).alias(numbered(at)) for at, name in enumerate(arrow.rows.names)])
-    if not keeps_splits(given):  # a shuffle loses the order of rows, so there is one only if it must be
-        given = given.repartition(context.splits, PARTITION) if context.splits > 1 else given.coalesce(1)
+    given = whole_tasks(given, context)
     keys = (*([WINDOW] if spec.window is not None else []), *spec.group_names)
     arrow_aggregate = ArrowAggregate(
         spec.name,
@@ -230,6 +231,27 @@ def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, context: StageContext
     state = [shown(column(name), kind).alias(name) for name, kind in spec.state_columns]
     value = F.to_json(F.struct(*state, _state(spec).alias("state")), JSON_OPTIONS)
     return _records(done, store_key(spec), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+
+
+def whole_tasks(rows: DataFrame, context: StageContext) -> DataFrame:
+    """Rows, with all of a partition in one task of Spark's. What reads a source gives whole partitions.
+
+    A shuffle loses the order of rows, so there is one only if it must be.
+    """
+    if keeps_splits(rows):
+        return rows
+    return rows.repartition(context.splits, PARTITION) if context.splits > 1 else rows.coalesce(1)
+
+
+def discarded(rows: DataFrame) -> DataFrame:
+    """No rows, once all have been made."""
+    return rows.mapInArrow(_discard, "key binary, value binary, partition int, route binary, timestamp bigint")
+
+
+def _discard(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        pass
+    return iter(())
 
 
 def table_records(rows: DataFrame, schema: T.StructType, key: tuple[str, ...], tombstone: str) -> DataFrame:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.windows import WindowSpec
 from kohort.streams.topology import Topology
 
@@ -177,7 +178,7 @@ class Join:
     is_global: bool
 
 
-Step = Transform | Join
+Step = Transform | Join | Process
 
 
 # Aggregates ----------------------------------------------------------------------------------------------------------
@@ -322,7 +323,12 @@ class Aggregate:
     outputs: tuple[ToTopic, ...]
 
 
-Terminal = ToTopic | ToRows | ToPartials | Aggregate
+@dataclass(frozen=True)
+class Discard:
+    """Nothing becomes of the rows: a processor that only keeps state has made them."""
+
+
+Terminal = ToTopic | ToRows | ToPartials | Aggregate | Discard
 
 
 @dataclass(frozen=True)
@@ -336,11 +342,18 @@ class Branch:
     def by_task(self) -> bool:
         """Whether it matters which task a row belongs to: an aggregate's groups are there, and a table's rows."""
         joined = any(isinstance(step, Join) and not step.is_global for step in self.steps)
-        return joined or isinstance(self.terminal, Aggregate)
+        return joined or bool(self.processors) or isinstance(self.terminal, Aggregate)
+
+    @property
+    def processors(self) -> tuple[Process, ...]:
+        """Its processors, in the order in which rows go through them."""
+        return tuple(step for step in self.steps if isinstance(step, Process))
 
     @property
     def by_stream_time(self) -> bool:
         """Whether it matters at which stream time a row was read."""
+        if self.processors:
+            return True
         match self.terminal:
             case ToRows(by_stream_time=by_stream_time):
                 return by_stream_time
@@ -358,9 +371,9 @@ class Branch:
                 by_offset = False
         wanted = {
             PARTITION: True,
-            TIMESTAMP: event_time is None,
+            TIMESTAMP: event_time is None or bool(self.processors),
             STREAM_TIME: self.by_stream_time,
-            OFFSET: by_offset,
+            OFFSET: by_offset or bool(self.processors),
         }
         return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
@@ -390,10 +403,16 @@ class CompiledSubtopology:
         return tuple(end.spec for end in ends if isinstance(end, Aggregate))
 
     @property
+    def processors(self) -> tuple[Process, ...]:
+        """The processors whose state is in its tasks' stores; each once, though branches have it in common."""
+        return tuple({step.name: step for branch in self.branches for step in branch.processors}.values())
+
+    @property
     def stores(self) -> tuple[Store, ...]:
-        """Its tasks' stores: the tables', then the aggregates'."""
+        """Its tasks' stores: the tables', then the aggregates', then the processors'."""
         tables = (Store(table.name, table.changelog) for table in self.tables if table.changelog is not None)
-        return (*tables, *(Store(spec.name, spec.changelog) for spec in self.aggregates))
+        states = (Store(state.store, state.changelog) for step in self.processors for state in step.states)
+        return (*tables, *(Store(spec.name, spec.changelog) for spec in self.aggregates), *states)
 
     @property
     def partition_checked(self) -> tuple[SourceSpec, ...]:

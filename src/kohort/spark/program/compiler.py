@@ -19,6 +19,7 @@ from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
     CompiledSubtopology,
+    Discard,
     Input,
     Join,
     PartialsInput,
@@ -37,6 +38,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.processors import processor
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.streams import (
@@ -44,8 +46,10 @@ from kohort.spark.program.streams import (
     Graph,
     JoinDef,
     OutputDef,
+    ProcessDef,
     RepartitionDef,
     SinkDef,
+    StepDef,
     Stream,
     TransformDef,
 )
@@ -117,6 +121,8 @@ class _Compiler:
         self._drafts: list[_Draft] = []
         self._flows: dict[tuple[object, ...], _Flow] = {}
         self._topics: dict[str, str] = {}  # internal topics, and what for
+        self._names: set[str] = set()  # of stores
+        self._processors: set[str] = set()
         self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
@@ -126,6 +132,7 @@ class _Compiler:
                 self._sink(self._flow(end.stream), end.output)
             else:
                 self._aggregate(self._flow(end.grouped._stream), end)
+        self._discard()
         subtopologies = self._subtopologies()
         if not subtopologies:
             raise ProgramError("the program does nothing: it has no stream that ends anywhere, and no table")
@@ -142,8 +149,8 @@ class _Compiler:
     def _read_sources(self) -> None:
         ended = {
             self._root(end.stream if isinstance(end, SinkDef) else end.grouped._stream) for end in self._graph.ends
-        }
-        names: set[str] = set()
+        } | {self._root(stream) for stream in self._graph.processed}
+        names = self._names
         for each in self._graph.sources:
             if isinstance(each, TableDef):
                 self._take_name(each.name, names)
@@ -226,11 +233,18 @@ class _Compiler:
         for step in stream._steps:
             path = (*path, step)
             if path not in self._flows:
-                self._flows[path] = (
-                    self._transform(flow, step) if isinstance(step, TransformDef) else self._join(flow, step)
-                )
+                self._flows[path] = self._step(flow, step)
             flow = self._flows[path]
         return flow
+
+    def _step(self, flow: _Flow, step: StepDef) -> _Flow:
+        match step:
+            case TransformDef():
+                return self._transform(flow, step)
+            case JoinDef():
+                return self._join(flow, step)
+            case ProcessDef():
+                return self._process(flow, step)
 
     def _begin(self, origin: SourceDef | RepartitionDef) -> _Flow:
         if isinstance(origin, RepartitionDef):
@@ -277,6 +291,29 @@ class _Compiler:
         compiled = Join(table, on, step.how, table.is_global)
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
+
+    def _process(self, flow: _Flow, step: ProcessDef) -> _Flow:
+        where = f"{flow.where}: process({step.name!r})"
+        self._take_name(step.name, self._processors)
+        group = step.grouped._columns
+        if not flow.key or not set(flow.key) <= set(group):
+            topic = self._internal(f"{step.name}-repartition", f"process {step.name!r}")
+            group_types(f"{where}: group_by", group, flow.frame.schema)
+            flow = self._move(flow, topic, group, _without_partition(flow.frame.schema))
+        self._check_order(where, flow)
+        schema = _without_partition(flow.frame.schema)
+        compiled = processor(where, step, schema, flow.key, flow.event_time, self._changelog)
+        output = compiled.output
+        event_time = flow.event_time if flow.event_time in _times(output) else None
+        lost = f"{where} may give rows of other groups"
+        return replace(
+            flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), key=(), event_time=event_time,
+            lost=lost, retimed=where,
+        )  # fmt: skip
+
+    def _changelog(self, name: str, what: str) -> str:
+        self._take_name(name, self._names)
+        return self._internal(f"{name}-changelog", what)
 
     def _assign_table(self, flow: _Flow, table: TableStore) -> None:
         draft = self._drafts_of_tables[table]
@@ -350,6 +387,24 @@ class _Compiler:
             return
         self._end(flow, ToPartials(topic, spec))
         self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), Aggregate(spec, outputs))]))
+
+    def _discard(self) -> None:
+        """Ends streams of processors that keep state, and whose rows go nowhere."""
+        for stream in self._graph.processed:
+            flow = self._flow(stream)
+            step = flow.steps[-1]
+            if not any(step is each for branch in flow.draft.branches for each in branch.steps):
+                self._end(flow, Discard())
+
+    @staticmethod
+    def _check_order(where: str, flow: _Flow) -> None:
+        """State is kept in the order in which rows are read, which goes with them as columns."""
+        if STREAM_TIME not in flow.rows.columns or PARTITION not in flow.frame.columns:
+            raise ProgramError(
+                f"{where}: state is kept in the order of the stream's records, and a transform before it loses that: "
+                f"it goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
+                f"mapInArrow, unpivot or a union. Say .repartition(…) after it"
+            )
 
     @staticmethod
     def _check_stream_time(where: str, flow: _Flow) -> None:

@@ -20,6 +20,7 @@ from kohort.spark.program.compiled import (
     TopicInput,
     ToRows,
 )
+from kohort.spark.program.processor_specs import Process
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -67,6 +68,8 @@ def _subtopology(subtopology: CompiledSubtopology) -> Any:
     said["joins"] = sorted(
         {step.table.name for branch in subtopology.branches for step in branch.steps if isinstance(step, Join)}
     )
+    if subtopology.processors:
+        said["processors"] = [_processor(step) for step in subtopology.processors]
     said["ends"] = [
         branch.terminal.topic for branch in subtopology.branches if isinstance(branch.terminal, (ToRows, ToPartials))
     ]
@@ -86,6 +89,20 @@ def _aggregate(spec: AggregateSpec) -> Any:
         "state": [[name, kind.simpleString()] for name, kind in spec.state_columns],
         "by": [[name, identity(each)] for name, each in spec.aggregations],
         "routed": [spec.route.value, list(spec.routed_by)],
+    }
+
+
+def _processor(step: Process) -> Any:
+    return {
+        "name": step.name,
+        "group": [[name, _grouped_by(kind)] for name, kind in step.group],
+        "states": [
+            [state.store, state.kind.value, _fields(state.columns), state.bucket_ms]
+            + ([_fields(state.map_key)] if state.map_key is not None else [])
+            for state in step.states
+        ],
+        "is": step.operation.identity,
+        "routed": list(step.routed_by),
     }
 
 

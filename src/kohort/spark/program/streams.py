@@ -6,7 +6,7 @@ raised at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,16 +17,18 @@ from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Emit
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
+from kohort.spark.program.operations import TIMERS
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
+from kohort.spark.program.state_definitions import StateDef
 from kohort.spark.program.windows import WindowSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef",
-    "RepartitionDef", "SinkDef", "Stream", "Table", "TransformDef",
+    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef", "ProcessDef",
+    "RepartitionDef", "SinkDef", "StepDef", "Stream", "Table", "TransformDef",
 ]  # fmt: skip
 
 
@@ -47,6 +49,21 @@ class JoinDef:
     table: TableDef
     on: tuple[str, ...] | None
     how: str
+
+
+@dataclass(eq=False)
+class ProcessDef:
+    """A step that keeps state for each group: a function over the rows of an epoch."""
+
+    grouped: GroupedStream
+    name: str
+    function: Callable[[Any, Any], Any]
+    output: Schema
+    states: dict[str, StateDef]
+    timers: bool
+
+
+StepDef = TransformDef | JoinDef | ProcessDef
 
 
 @dataclass(eq=False)
@@ -95,10 +112,15 @@ End = SinkDef | AggregateDef
 
 @dataclass(eq=False)
 class Graph:
-    """All definitions, in the order in which they were written."""
+    """All definitions, in the order in which they were written.
+
+    Attributes:
+        processed: streams whose last step keeps state: that is done whether or not anything becomes of their rows.
+    """
 
     sources: list[SourceDef | TableDef] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
+    processed: list[Stream] = field(default_factory=list)
 
 
 # What is written -----------------------------------------------------------------------------------------------------
@@ -134,9 +156,7 @@ class Stream(Advised):
 
     instead = "it has transform, join, repartition, group_by and to"
 
-    def __init__(
-        self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[TransformDef | JoinDef, ...] = ()
-    ) -> None:
+    def __init__(self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[StepDef, ...] = ()) -> None:
         self._graph = graph
         self._origin = origin
         self._steps = steps
@@ -261,7 +281,7 @@ class Stream(Advised):
             return f"DataFrames have it, so say .transform(lambda df: df.{name}(…))"
         return super()._advice(name)
 
-    def _with(self, step: TransformDef | JoinDef) -> Stream:
+    def _with(self, step: StepDef) -> Stream:
         return Stream(self._graph, self._origin, (*self._steps, step))
 
     def __repr__(self) -> str:
@@ -338,6 +358,70 @@ class GroupedStream(Advised):
         if not callable(function):
             raise ProgramError(f"aggregate_arrow({name!r}) takes a function over (rows, prior), not {function!r}")
         return self._add(AggregateDef(self, name, self._emit(name, emit), {}, function, state))
+
+    def process(
+        self,
+        name: str,
+        /,
+        function: Callable[[Any, Any], Any],
+        *,
+        output: Schema,
+        states: Mapping[str, StateDef] | None = None,
+        timers: bool = False,
+    ) -> Stream:
+        """A stream of what a function of your own makes of the rows, with state that it keeps for each group.
+
+        The function is called as `function(rows, state)`, once for each task of an epoch, with an Arrow table of all
+        rows of many groups, in the order of the task's partition. It gives a table of the `output` columns, or None.
+
+            def changed(rows: pa.Table, state: ProcessState) -> pa.Table:
+                before = dict(zip(*state["levels"].get().select(["sensor", "level"]).to_pydict().values()))
+                …
+                state["levels"].put(pa.table({"sensor": sensors, "level": levels}))
+                return pa.table({"sensor": …, "before": …, "after": …})
+
+            readings.group_by("sensor").process(
+                "changes", changed, output="sensor STRING, before INT, after INT",
+                states={"levels": value_state("level INT")},
+            ).to("changes")
+
+        `state["a name"]` has `get`, `put`, `append`, `entries`, `delete`, `clear`, as its kind is; all take and give
+        tables that begin with the group's columns. What is written is read from the next call on.
+        `state.groups` are the groups in this call, `state.stream_time` how far the task is (ms since 1970).
+        `state.timers` calls a group again when stream time has reached a time: `timers.set(table)` with the group's
+        columns and `at`; those that are due are in `timers.due`, beside rows of the groups, if there are any.
+
+        Args:
+            name: of the processor; its stores are `{name}-{state}`, their changelogs `{app}-{name}-{state}-changelog`.
+            function: runs on executors, so it must be one that can be pickled. It may be called again with the same
+                rows, when something fails or several streams go on from its output, and must do the same then.
+            output: the columns that it gives, as DDL or StructType. The stream's event time goes on if they have it.
+            states: what is kept: `value_state`, `list_state` or `map_state`, by name.
+            timers: whether it sets timers.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        check_name("process", name)
+        if not callable(function):
+            raise ProgramError(f"process({name!r}) takes a function over (rows, state), not {function!r}")
+        if self._window is not None:
+            raise ProgramError(
+                f"process({name!r}): a function keeps state by columns, not by windows: leave window(…) out of "
+                f"group_by, and keep times in the state"
+            )
+        kept = dict(states or {})
+        for each, definition in kept.items():
+            check_name(f"process({name!r}): state", each)
+            if not isinstance(definition, StateDef):
+                raise ProgramError(
+                    f"process({name!r}): the state {each!r} is {definition!r}: say value_state, list_state or map_state"
+                )
+        if TIMERS in kept:
+            raise ProgramError(f"process({name!r}): a state can't be called {TIMERS!r}: say timers=True for timers")
+        stream = self._stream._with(ProcessDef(self, name, function, output, kept, timers))
+        self._stream._graph.processed.append(stream)
+        return stream
 
     def _add(self, definition: AggregateDef) -> Aggregated:
         self._stream._graph.ends.append(definition)

@@ -7,7 +7,6 @@ from typing import Final
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.compiled import (
-    AggregateSpec,
     CompiledSubtopology,
     RowsInput,
     ToPartials,
@@ -55,7 +54,8 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
                 name=subtopology.input.topic, partitions=partitions, replication_factor=replicas, configs=_REPARTITION
             )
         )
-    retained = {spec.changelog: spec for spec in subtopology.aggregates}
+    retention = {spec.changelog: spec.window.retention_ms for spec in subtopology.aggregates if spec.window}
+    retention |= {state.changelog: state.retention_ms for step in subtopology.processors for state in step.states}
     together = subtopology.input_topics
     terminals = [branch.terminal for branch in subtopology.branches]
     return Subtopology(
@@ -66,7 +66,7 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
             InternalTopic(
                 name=store.changelog,
                 replication_factor=replicas,
-                configs=_changelog(retained.get(store.changelog), settings),
+                configs=_changelog(retention.get(store.changelog), settings),
             )
             for store in subtopology.stores
         ],
@@ -74,8 +74,8 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
     )
 
 
-def _changelog(spec: AggregateSpec | None, settings: AppSettings) -> dict[str, str]:
-    if spec is None or spec.window is None or spec.window.retention_ms is None:
+def _changelog(retention_ms: int | None, settings: AppSettings) -> dict[str, str]:
+    if not retention_ms:
         return _CHANGELOG
     # Event times would have the brokers delete the state of a replay of old records at once. By the time of its
     # last write, a window's record goes when the window has long been over.
@@ -83,5 +83,5 @@ def _changelog(spec: AggregateSpec | None, settings: AppSettings) -> dict[str, s
     return {
         "cleanup.policy": "compact,delete",
         "message.timestamp.type": "LogAppendTime",
-        "retention.ms": str(spec.window.retention_ms + extra),
+        "retention.ms": str(retention_ms + extra),
     }

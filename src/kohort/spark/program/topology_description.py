@@ -10,6 +10,7 @@ from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
     CompiledSubtopology,
+    Discard,
     Join,
     Program,
     Step,
@@ -19,6 +20,7 @@ from kohort.spark.program.compiled import (
     ToRows,
     ToTopic,
 )
+from kohort.spark.program.processor_specs import Process
 
 
 def describe(program: Program) -> str:
@@ -105,6 +107,8 @@ def _walk(root: _Node, branches: tuple[Branch, ...], names: _Names) -> list[_Nod
 
 
 def _step(step: Step, names: _Names) -> _Node:
+    if isinstance(step, Process):
+        return names.processor(step.operation.kind, *(state.store for state in step.states))
     if not isinstance(step, Join):
         return names.processor("KSTREAM-TRANSFORM")
     stores = () if step.is_global else (step.table.name,)  # Kafka Streams names no global stores here
@@ -115,6 +119,8 @@ def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:
     match terminal:
         case ToTopic() | ToRows():
             yield at.then(names.sink(terminal.topic))
+        case Discard():
+            pass
         case ToPartials():
             combine = at.then(names.processor("KSTREAM-COMBINE"))
             yield combine

@@ -244,12 +244,14 @@ def _rpc_server(spark: SparkSession, instance: Instance, settings: AppSettings) 
     conf = dict(spark.sparkContext.getConf().getAll())
     secrets = secrets_of(settings.client)
     if not is_on_a_cluster(conf):
-        return RpcServer(instance.lookup, _LOCAL, secrets=secrets)
+        return RpcServer(instance.lookup, _LOCAL, secrets=secrets, scan=instance.stores.scan)
     from kohort.spark.executor_rpc.tls import driver_tls, spark_secret
 
     warn_of_unprotected(conf)
     tls = driver_tls(spark_secret(conf, os.environ), datetime.now(UTC))
-    return RpcServer(instance.lookup, conf.get("spark.driver.host", _LOCAL), tls=tls, secrets=secrets)
+    return RpcServer(
+        instance.lookup, conf.get("spark.driver.host", _LOCAL), tls=tls, secrets=secrets, scan=instance.stores.scan
+    )
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ Scan = Callable[[str, int, bytes, bytes], pa.Table]
 """(store, partition, from, up to) -> what the store has there: columns key and value."""
 
 _STRICT: Final = Unreadable()
+_NOTHING_WRITTEN: Final = ROWS_SCHEMA.empty_table().drop_columns(["route"])
 _TAKEN: Final = 2**30
 """Bytes that may be taken at once: Arrow has room for 2 GiB in a column."""
 
@@ -95,6 +96,9 @@ def epoch_writes(
                 _send_on(out, branch_output.topic, rows.filter(pc.invert(here)))
             elif rows.num_rows:
                 _send(out, branch_output, rows)
+        for name, store in plan.processors.items():
+            rows = output.writes.get(name, _NOTHING_WRITTEN)
+            _send_changelogs(out, store, rows, stream_times, after, scan)
     _send_dead_letters(out, plan, output.statistics.dead)
     return out
 
@@ -182,8 +186,8 @@ def _close_windows(
                 "timestamp": pa.nulls(len(stored), pa.int64()),
             },
             schema=ROWS_SCHEMA,
-        )
-        rows = pa.concat_tables([rows.cast(ROWS_SCHEMA), gone])
+        ).select(rows.schema.names)
+        rows = pa.concat_tables([rows.cast(gone.schema), gone])
     return rows
 
 

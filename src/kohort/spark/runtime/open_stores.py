@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from kohort.client.types import TopicPartition
 from kohort.spark.runtime.application_plan import ApplicationPlan
-from kohort.spark.state import StateDirectory, StateError, Store
+from kohort.spark.state import ScannedRanges, StateDirectory, StateError, Store
 from kohort.streams.tasks import TaskId
 
 
@@ -76,11 +76,20 @@ class OpenStores:
         Raises:
             StateError: the store isn't open here.
         """
+        return self._open(name, partition).get_many(keys)
+
+    def scan(
+        self, name: str, partition: int, starts: Sequence[bytes], ends: Sequence[bytes], most_bytes: int
+    ) -> ScannedRanges:
+        """The rows of ranges, as `Store.scan_ranges`. From any thread. Raises as `lookup`."""
+        return self._open(name, partition).scan_ranges(starts, ends, most_bytes)
+
+    def _open(self, name: str, partition: int | None) -> Store:
         store = self._by_partition.get((name, partition))
         if store is None:
             where = "" if partition is None else f" of partition {partition}"
             raise StateError(f"store {name}{where} isn't open here: its task has gone")
-        return store.get_many(keys)
+        return store
 
 
 async def _opened(directory: StateDirectory, task: TaskId, name: str) -> Store:

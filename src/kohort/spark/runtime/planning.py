@@ -16,6 +16,7 @@ from kohort.spark.program.compiled import (
     ToTopic,
 )
 from kohort.spark.program.error_policies import DeadLetter, Fail
+from kohort.spark.program.processor_specs import StateSpec
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
@@ -40,6 +41,11 @@ def unreadable_of(source: SourceSpec) -> Unreadable:
     policy = source.on_error
     letters = policy.topic if isinstance(policy, DeadLetter) else None
     return Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
+
+
+def _buckets(state: StateSpec) -> Windows | None:
+    """A store's buckets of time are windows that nothing is written of when they close."""
+    return Windows(state.bucket_ms, 0, state.retention_ms) if state.bucket_ms else None
 
 
 def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str] | None = None) -> SubtopologyPlan:
@@ -75,6 +81,11 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
         ),
         branches=branches,
         tables={table.name: StoreOutput(table.name, table.changelog or "") for table in compiled.tables},
+        processors={
+            state.store: StoreOutput(state.store, state.changelog, _buckets(state))
+            for step in compiled.processors
+            for state in step.states
+        },
         unreadable={source.topic: unreadable_of(source) for source in sources},
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
         placed=frozenset(source.topic for source in compiled.partition_checked),

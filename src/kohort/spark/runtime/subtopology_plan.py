@@ -64,6 +64,7 @@ class SubtopologyPlan:
         inputs: topics.
         branches: what becomes of the rows of each of its branches, by index.
         tables: the store of each of its tables, by the table's name.
+        processors: the stores of its processors, by their names.
         unreadable: by topic.
         latest: topics of which a task with nothing committed begins at the end.
         placed: topics whose records must lie in the partitions that their keys lead to.
@@ -73,6 +74,7 @@ class SubtopologyPlan:
     inputs: SubtopologyInputs
     branches: Mapping[int, TopicOutput | StoreOutput] = field(default_factory=dict)
     tables: Mapping[str, StoreOutput] = field(default_factory=dict)
+    processors: Mapping[str, StoreOutput] = field(default_factory=dict)
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     latest: frozenset[str] = frozenset()
     placed: frozenset[str] = frozenset()
@@ -80,5 +82,6 @@ class SubtopologyPlan:
     @property
     def stores(self) -> dict[str, str]:
         """The changelogs of the stores that each of its tasks has, by the stores' names."""
-        outputs = [*self.tables.values(), *(each for each in self.branches.values() if isinstance(each, StoreOutput))]
+        aggregates = (each for each in self.branches.values() if isinstance(each, StoreOutput))
+        outputs = (*self.tables.values(), *aggregates, *self.processors.values())
         return {each.store: each.changelog for each in outputs}

@@ -11,16 +11,16 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rocksdict import Rdict, WriteBatch
+from rocksdict import Rdict, ReadOptions, WriteBatch
 
 from kohort.spark.state.checkpoint import EMPTY, Checkpoint
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
@@ -59,6 +59,20 @@ _PIECE: Final = 2_000
 """Rows that are put into a file while no other thread of Python runs: a millisecond or two."""
 _COMPACTION_S: Final = 60.0
 """How long a write waits at most for RocksDB to compact."""
+
+
+class ScannedRanges(NamedTuple):
+    """The rows of several ranges.
+
+    Attributes:
+        ranges: which range each row is in, by its number.
+        rest: the range, and the key in it, from which on there are more; None if these are all.
+    """
+
+    ranges: pa.Array
+    keys: pa.Array
+    values: pa.Array
+    rest: tuple[int, bytes] | None
 
 
 class Store:
@@ -156,6 +170,44 @@ class Store:
             if left is None or left > 0:
                 check_iteration_ended(db, start, end)
         return pa.Table.from_batches(batches, ROW_SCHEMA)
+
+    def scan_ranges(self, starts: Sequence[bytes], ends: Sequence[bytes], most_bytes: int) -> ScannedRanges:
+        """The rows of several ranges, each from its start (included) to its end (not included), in key order.
+
+        One iterator goes through them all: a range costs a seek, and ranges in key order the least.
+
+        Args:
+            most_bytes: of keys and values together: there is at least one row, if there is any, and no more after
+                these are reached.
+
+        Raises as `get_many`.
+        """
+        numbers: list[int] = []
+        rows: list[tuple[bytes, bytes]] = []
+        size = 0
+        rest: tuple[int, bytes] | None = None
+        with self._reading_or_writing() as db:
+            iterator = db.iter(ReadOptions())
+            try:
+                for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+                    iterator.seek(start)
+                    while iterator.valid() and (key := iterator.key()) < end:
+                        if size >= most_bytes:
+                            rest = number, key
+                            break
+                        value = iterator.value()
+                        numbers.append(number)
+                        rows.append((key, value))
+                        size += len(key) + len(value)
+                        iterator.next()
+                    iterator.status()  # says whether the next block could be read
+                    if rest is not None:
+                        break
+                    self._lock.check_open()  # `close` waits for this
+            finally:
+                del iterator, db  # iterators keep the files open
+        batch = rows_to_batch(rows)
+        return ScannedRanges(pa.array(numbers, pa.int32()), batch.column(0), batch.column(1), rest)
 
     # Writing.
 

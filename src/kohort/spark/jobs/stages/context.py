@@ -19,8 +19,9 @@ Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 READING: Final = "rows"
 STATE_LOOKUP: Final = "state lookup"
 JOINING: Final = "join"
+PROCESSING: Final = "process"
 """What stages are called in reports: those that read records, those that bring in what the store has, and those that
-join a table, with a number."""
+join a table or run a processor, with a number."""
 
 _FREEZING_TASKS: Final = (1, 3, 10)
 _tasks = 0

@@ -1,0 +1,46 @@
+"""From a processor as it was compiled to the stage that runs it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812
+
+from kohort.spark.internals import arrow_schema
+from kohort.spark.jobs.processors.interface import Processor
+from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
+from kohort.spark.jobs.stages.process import ProcessStage, StageState
+from kohort.spark.program.operations import TIMERS, UserFunction
+from kohort.spark.program.processor_specs import Operation, Process, StateSpec
+
+
+def process_stage_of(step: Process, number: int) -> ProcessStage:
+    """The stage of a branch's step with this number."""
+    return ProcessStage(
+        step.name,
+        _processor(step.operation, step),
+        step.group_names,
+        arrow_schema(step.rows),
+        arrow_schema(step.output),
+        tuple(map(_state, step.states)),
+        number,
+    )
+
+
+def _processor(operation: Operation, step: Process) -> Processor:
+    match operation:
+        case UserFunction():
+            kinds = {state.name: state.kind.value for state in step.states if state.name != TIMERS}
+            group = arrow_schema(T.StructType([T.StructField(name, kind) for name, kind in step.group]))
+            return UserFunctionProcessor(step.name, operation.function, kinds, group, arrow_schema(step.output))
+    raise TypeError(f"no processor does {operation!r}")
+
+
+def _state(state: StateSpec) -> StageState:
+    empty = pa.schema([])
+    return StageState(
+        state.name,
+        state.store,
+        arrow_schema(state.columns),
+        empty if state.map_key is None else arrow_schema(state.map_key),
+        state.bucket_ms,
+    )

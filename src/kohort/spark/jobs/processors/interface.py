@@ -1,0 +1,66 @@
+"""What a processor is handed, and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from kohort.spark.jobs.processors.states import State
+
+
+class Rows(NamedTuple):
+    """The rows of one task, in the order of its partition.
+
+    Attributes:
+        columns: the user's.
+        keys: of the group of each, as stores have it (STRING).
+        times: event times, in ms; null for unknown.
+        stream_times: the stream time at which each was read, its own time included (ms); null before there is any.
+        offsets: of their records; null where that was lost.
+    """
+
+    columns: pa.Table
+    keys: pa.Array
+    times: pa.Array
+    stream_times: pa.Array
+    offsets: pa.Array
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """What a task has beside the rows.
+
+    Attributes:
+        partition: its number.
+        stream_time: the largest of the rows, or of what was read before (ms); None before there is any.
+        states: its stores, by the processor's names for them.
+    """
+
+    partition: int
+    stream_time: int | None
+    states: Mapping[str, State]
+
+
+class Made(NamedTuple):
+    """Rows that a processor gives.
+
+    Attributes:
+        rows: its output columns.
+        of: the row whose time, stream time and offset each has; null for none, but the task's stream time.
+        late: how many of the rows that it was given came too late.
+    """
+
+    rows: pa.Table
+    of: pa.Array
+    late: int = 0
+
+
+class Processor(Protocol):
+    """A processor at work. It may be called again with the same rows and state, and must write and give the same."""
+
+    def process(self, rows: Rows, task: TaskState) -> Made:
+        """The rows that it makes of a task's; state is read from, and written to, the task's states."""
+        ...

@@ -1,0 +1,286 @@
+"""Runs functions of the user's over the rows of an epoch and the state of their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.jobs.arrow_key_encoding import group_keys
+from kohort.spark.jobs.errors import ProcessorError
+from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
+from kohort.spark.jobs.processors.states import Found, State, at_time, joined_keys
+from kohort.spark.program.operations import TIMERS
+
+_FIRST_KEY: Final = b'{"window":"'
+_LAST_MS: Final = 253_402_300_799_999
+_NAME: Final = "name"
+_AT: Final = "at"
+
+
+class Groups:
+    """The groups that a call is about: those of its rows, and those whose timers are due."""
+
+    def __init__(self, columns: pa.Table, keys: pa.Array) -> None:
+        self.columns, self.keys = columns, keys
+
+    def keys_of(self, what: str, table: pa.Table) -> pa.Array:
+        """The keys of a table's rows by its group columns, which need be none of these groups.
+
+        Raises:
+            ProcessorError: it lacks one, or has it in another type.
+        """
+        group = checked(what, table, self.columns.schema)
+        return group_keys(group.column_names, [each.combine_chunks() for each in group.columns])
+
+    def beside(self, found: Found) -> pa.Table:
+        """Rows of a store, with their group's columns before them."""
+        group = self.columns.take(pa.array(found.groups))
+        return pa.Table.from_arrays(
+            [*group.columns, *found.rows.columns], names=[*group.column_names, *found.rows.column_names]
+        )
+
+
+@dataclass(frozen=True)
+class ValueState:
+    """One row for each group. Tables have the group's columns, then those of the state."""
+
+    name: str
+    state: State
+    groups: Groups
+
+    def get(self) -> pa.Table:
+        """The rows of this call's groups that have one."""
+        return self.groups.beside(self.state.get(self.groups.keys))
+
+    def put(self, rows: pa.Table) -> None:
+        """New rows of groups; of several for one group the last counts."""
+        keys = self.groups.keys_of(f"{self.name}.put", rows)
+        self.state.put(keys, checked(f"{self.name}.put", rows, self.state.columns))
+
+    def delete(self, groups: pa.Table) -> None:
+        """Takes out the rows of groups."""
+        self.state.delete(self.groups.keys_of(f"{self.name}.delete", groups))
+
+
+@dataclass(frozen=True)
+class ListState:
+    """Rows for each group, in the order in which they were added."""
+
+    name: str
+    state: State
+    groups: Groups
+    place: int
+
+    def get(self) -> pa.Table:
+        """All rows of this call's groups, group by group."""
+        return self.groups.beside(self.state.lists(self.groups.keys))
+
+    def append(self, rows: pa.Table) -> None:
+        """Adds rows, behind those that are there. One call for each call of the function."""
+        keys = self.groups.keys_of(f"{self.name}.append", rows)
+        places = pa.repeat(pa.scalar(self.place, pa.int64()), len(keys))
+        self.state.append(keys, checked(f"{self.name}.append", rows, self.state.columns), places)
+
+    def clear(self, groups: pa.Table) -> None:
+        """Takes out all that these groups had before this call."""
+        self.state.clear(self.groups.keys_of(f"{self.name}.clear", groups).unique())
+
+
+@dataclass(frozen=True)
+class MapState:
+    """Rows by a key for each group. Tables have the group's columns, those of the map's key, and the others."""
+
+    name: str
+    state: State
+    groups: Groups
+
+    def get(self, wanted: pa.Table) -> pa.Table:
+        """The rows that there are of these groups and keys."""
+        found = self.state.get(self._keys("get", wanted))
+        group = wanted.select(self.groups.columns.column_names).take(pa.array(found.groups))
+        return pa.Table.from_arrays(
+            [*group.columns, *found.rows.columns], names=[*group.column_names, *found.rows.column_names]
+        )
+
+    def entries(self) -> pa.Table:
+        """All rows of this call's groups, in the order of their keys as texts."""
+        return self.groups.beside(self.state.entries(self.groups.keys))
+
+    def put(self, rows: pa.Table) -> None:
+        """New rows; of several for one group and key the last counts."""
+        self.state.put(self._keys("put", rows), checked(f"{self.name}.put", rows, self.state.columns))
+
+    def delete(self, keys: pa.Table) -> None:
+        """Takes out the rows of these groups and keys."""
+        self.state.delete(self._keys("delete", keys))
+
+    def _keys(self, what: str, table: pa.Table) -> pa.Array:
+        what = f"{self.name}.{what}"
+        return self.state.entry_keys(self.groups.keys_of(what, table), checked(what, table, self.state.map_key))
+
+
+class Timers:
+    """Timers by event time: a group is called again when its task's stream time has reached them.
+
+    Attributes:
+        due: those that are: the group's columns, `at` and `name`. They are taken out by themselves.
+    """
+
+    def __init__(self, state: State, groups: Groups, due: pa.Table) -> None:
+        self._state, self._groups, self.due = state, groups, due
+
+    def set(self, timers: pa.Table) -> None:
+        """Sets timers: the group's columns, `at` (TIMESTAMP) and, to tell several of a group apart, `name` (STRING).
+
+        One whose time is over is due in the next call for the task.
+        """
+        rows = self._complete("timers.set", timers)
+        self._state.put(self._keys(rows), rows)
+
+    def delete(self, timers: pa.Table) -> None:
+        """Takes out timers: with the same `at` and `name` as they were set."""
+        self._state.delete(self._keys(self._complete("timers.delete", timers)))
+
+    def _complete(self, what: str, timers: pa.Table) -> pa.Table:
+        if _NAME not in timers.column_names:
+            timers = timers.append_column(_NAME, pa.repeat(pa.scalar("", pa.string()), timers.num_rows))
+        return checked(what, timers, self._state.columns)
+
+    def _keys(self, rows: pa.Table) -> pa.Array:
+        groups = group_keys(
+            self._groups.columns.column_names,
+            [rows[name].combine_chunks() for name in self._groups.columns.column_names],
+        )
+        named = joined_keys(groups, group_keys([_NAME], [rows[_NAME].combine_chunks()]))
+        return at_time(named, millis(rows[_AT].combine_chunks()))
+
+
+class ProcessState:
+    """What a function is called with beside the rows: `state["a name"]`, and the groups that it is about.
+
+    Attributes:
+        groups: the columns of the groups in this call: of its rows, and of timers that are due.
+        stream_time: how far the task is, in ms since 1970; None before there is any time.
+        timers: the timers; None unless the program says that there are any.
+    """
+
+    def __init__(
+        self,
+        states: Mapping[str, ValueState | ListState | MapState],
+        groups: pa.Table,
+        stream_time: int | None,
+        timers: Timers | None,
+    ) -> None:
+        self._states, self.groups, self.stream_time, self._timers = states, groups, stream_time, timers
+
+    @property
+    def timers(self) -> Timers:
+        """The timers.
+
+        Raises:
+            ProcessorError: the program doesn't say that there are any.
+        """
+        if self._timers is None:
+            raise ProcessorError("timers are used that the program doesn't know of: say process(…, timers=True)")
+        return self._timers
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._states:
+            raise ProcessorError(f"there is no state {name!r}; there are {', '.join(self._states) or 'none'}")
+        return self._states[name]
+
+
+@dataclass(frozen=True)
+class UserFunctionProcessor:
+    """A function of the user's.
+
+    Attributes:
+        name: the processor's, for errors.
+        kinds: of its states, but for the timers.
+        group: the columns that state is kept by.
+        output: the columns of what it gives.
+    """
+
+    name: str
+    function: Callable[[Any, Any], Any]
+    kinds: Mapping[str, str]
+    group: pa.Schema
+    output: pa.Schema
+
+    def process(self, rows: Rows, task: TaskState) -> Made:
+        due = self._due(task)
+        groups = self._groups(rows, due)
+        kinds = {"value": ValueState, "map": MapState}
+        place = pc.max(rows.offsets).as_py() or 0
+        states: dict[str, Any] = {
+            name: ListState(name, task.states[name], groups, place)
+            if kind == "list"
+            else kinds[kind](name, task.states[name], groups)
+            for name, kind in self.kinds.items()
+        }
+        timers = Timers(task.states[TIMERS], groups, due) if TIMERS in task.states else None
+        given = self.function(rows.columns, ProcessState(states, groups.columns, task.stream_time, timers))
+        if given is None:
+            given = self.output.empty_table()
+        if isinstance(given, pa.RecordBatch):
+            given = pa.Table.from_batches([given])
+        if not isinstance(given, pa.Table):
+            raise ProcessorError(
+                f"the function of processor {self.name!r} must return a pyarrow.Table or None, "
+                f"not {type(given).__name__}"
+            )
+        made = checked(f"the function of processor {self.name!r}", given, self.output)
+        return Made(made, pa.nulls(made.num_rows, pa.int64()))
+
+    def _due(self, task: TaskState) -> pa.Table:
+        """The timers that are due, which are taken out."""
+        empty = pa.schema([*self.group, pa.field(_AT, pa.timestamp("us", "UTC")), pa.field(_NAME, pa.string())])
+        if TIMERS not in task.states or task.stream_time is None:
+            return empty.empty_table()
+        state = task.states[TIMERS]
+        after = pa.array([min(task.stream_time, _LAST_MS - 1) + 1])
+        end = pc.utf8_slice_codeunits(at_time(pa.array(["{}"]), after), 0, -2)  # up to the time itself
+        _, keys, values = state.access.scan(pa.array([_FIRST_KEY]), end.cast(pa.binary()))
+        state.delete(keys)
+        return state.decoded(values)
+
+    def _groups(self, rows: Rows, due: pa.Table) -> Groups:
+        """The groups of rows and timers, each once, in the order in which they come."""
+        names = self.group.names
+        columns = pa.concat_tables([rows.columns.select(names).cast(self.group), due.select(names).cast(self.group)])
+        keys = pa.concat_arrays([rows.keys, group_keys(names, [due[name].combine_chunks() for name in names])])
+        encoded = keys.dictionary_encode()
+        _, first = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)
+        return Groups(columns.take(pa.array(first)), encoded.dictionary)
+
+
+def checked(what: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema, in its types.
+
+    Raises:
+        ProcessorError: there are others.
+    """
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        raise ProcessorError(f"{what}: it takes a pyarrow.Table, not {type(table).__name__}")
+    if missing := [name for name in schema.names if name not in table.column_names]:
+        raise ProcessorError(
+            f"{what}: the columns must be {', '.join(schema.names)}; {', '.join(missing)} not among "
+            f"{', '.join(table.column_names) or 'none'}"
+        )
+    kinds = pa.schema([field.with_nullable(True) for field in schema])
+    try:
+        return table.select(schema.names).cast(kinds).combine_chunks()
+    except (pa.ArrowException, ValueError) as error:
+        raise ProcessorError(f"{what}: columns of other types: {error}") from None
+
+
+def millis(times: pa.Array) -> pa.Array:
+    """Times in ms since 1970."""
+    return pc.floor_temporal(times, unit="millisecond").cast(pa.timestamp("ms", times.type.tz)).cast(pa.int64())

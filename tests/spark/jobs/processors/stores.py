@@ -1,0 +1,37 @@
+"""Stores in dictionaries, as processors see them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+class DictStore:
+    """A store of one task. What is written counts after `commit`, as after an epoch."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, bytes] = {}
+        self.writes: list[tuple[bytes, bytes | None]] = []
+
+    def lookup(self, keys: pa.Array) -> pa.Array:
+        return pa.array([self.rows.get(key) for key in keys.cast(pa.binary()).to_pylist()], pa.binary())
+
+    def scan(self, starts: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+        found = [
+            (number, key, self.rows[key])
+            for number, (start, end) in enumerate(zip(starts.to_pylist(), ends.to_pylist(), strict=True))
+            for key in sorted(self.rows)
+            if start <= key < end
+        ]
+        numbers, keys, values = ([each[place] for each in found] for place in range(3))
+        return pa.array(numbers, pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())
+
+    def write(self, keys: pa.Array, values: pa.Array) -> None:
+        self.writes += zip(keys.cast(pa.binary()).to_pylist(), values.to_pylist(), strict=True)
+
+    def commit(self) -> None:
+        for key, value in self.writes:
+            if value is None:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = value
+        self.writes = []
