@@ -39,11 +39,15 @@ class Heard(Listener):
         )
         return sum(getattr(each, what) for each in some)
 
-    def through(self, sent: int, *, moved: bool = False) -> bool:
-        """Whether so many records were read, and all that went from them to a repartition topic (`moved`)."""
-        if self.total("records", subtopology="0", input=STREAM) < sent:
+    def through(self, sent: int, *, moved: bool = False, sources: Sequence[str] = ("0",)) -> bool:
+        """Whether so many records were read, and all that went to repartition topics (`moved`).
+
+        `sources` are the subtopologies that read what was sent.
+        """
+        if sum(self.total("records", subtopology=each, input=STREAM) for each in sources) < sent:
             return False
-        return not moved or self.total("records", subtopology="1") >= self.total("repartitioned", subtopology="0")
+        others = sum(each.records for each in tuple(self.epochs) if each.subtopology not in sources)
+        return not moved or others >= self.total("repartitioned")
 
 
 def run_until(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool]) -> None:
@@ -85,6 +89,7 @@ def run_in_steps(
     look: Callable[[], None] = lambda: None,
     *,
     moved: bool = False,
+    sources: Sequence[str] = ("0",),
 ) -> Heard:
     """Run an application step by step: what one sends is done with before the next. Nothing may fail.
 
@@ -92,6 +97,7 @@ def run_in_steps(
         steps: each sends records, and says how many.
         look: called after each step.
         moved: whether rows go through a repartition topic.
+        sources: the subtopologies that read what is sent.
     """
     heard = Heard()
     done = 0
@@ -101,7 +107,7 @@ def run_in_steps(
         sent = 0
         for step in steps:
             sent += step()
-            while not heard.through(sent, moved=moved):
+            while not heard.through(sent, moved=moved, sources=sources):
                 yield False
             look()
             done += 1

@@ -7,9 +7,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kohort.spark.internals import arrow_schema
 from kohort.spark.jobs.processors.interface import Processor
+from kohort.spark.jobs.processors.stream_join import StreamJoinProcessor
 from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
 from kohort.spark.jobs.stages.process import ProcessStage, StageState
-from kohort.spark.program.operations import TIMERS, UserFunction
+from kohort.spark.program.operations import TIMERS, StreamJoin, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 
 
@@ -32,6 +33,8 @@ def _processor(operation: Operation, step: Process) -> Processor:
             kinds = {state.name: state.kind.value for state in step.states if state.name != TIMERS}
             group = arrow_schema(T.StructType([T.StructField(name, kind) for name, kind in step.group]))
             return UserFunctionProcessor(step.name, operation.function, kinds, group, arrow_schema(step.output))
+        case StreamJoin():
+            return StreamJoinProcessor(operation, arrow_schema(step.output))
     raise TypeError(f"no processor does {operation!r}")
 
 

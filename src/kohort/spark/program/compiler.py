@@ -41,6 +41,7 @@ from kohort.spark.program.join_checks import joined
 from kohort.spark.program.processors import processor
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
+from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
     AggregateDef,
     Graph,
@@ -51,6 +52,7 @@ from kohort.spark.program.streams import (
     SinkDef,
     StepDef,
     Stream,
+    StreamJoinDef,
     TransformDef,
 )
 from kohort.spark.program.topology import topology
@@ -147,9 +149,8 @@ class _Compiler:
     # Sources ---------------------------------------------------------------------------------------------------------
 
     def _read_sources(self) -> None:
-        ended = {
-            self._root(end.stream if isinstance(end, SinkDef) else end.grouped._stream) for end in self._graph.ends
-        } | {self._root(stream) for stream in self._graph.processed}
+        streams = [end.stream if isinstance(end, SinkDef) else end.grouped._stream for end in self._graph.ends]
+        ended = {source for stream in (*streams, *self._graph.processed) for source in self._roots(stream)}
         names = self._names
         for each in self._graph.sources:
             if isinstance(each, TableDef):
@@ -185,6 +186,13 @@ class _Compiler:
         origin = stream._origin
         return origin if isinstance(origin, SourceDef) else self._root(origin.parent)
 
+    def _roots(self, stream: Stream) -> set[SourceDef]:
+        """All topics that rows of a stream come from."""
+        others = [step.other for step in stream._steps if isinstance(step, StreamJoinDef)]
+        origin = stream._origin
+        own = {origin} if isinstance(origin, SourceDef) else self._roots(origin.parent)
+        return own.union(*map(self._roots, others))
+
     def _internal(self, name: str, what: str) -> str:
         topic = check_name(f"the topic of {what}", f"{self._settings.application_id}-{name}")
         if topic in self._topics:
@@ -215,9 +223,10 @@ class _Compiler:
                 if isinstance(end, ToRows) and end.topic in read:
                     if end.topic in self._partition_lost:
                         raise ProgramError(
-                            f"{self._partition_lost[end.topic]}: a window with a grace follows, so rows have to go in "
-                            f"order, and a transform loses the column {PARTITION}, by which they do. It goes along "
-                            f"through select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
+                            f"{self._partition_lost[end.topic]}: a window with a grace, a join or a function with "
+                            f"state follows, so rows have to go in order, and a transform loses the column "
+                            f"{PARTITION}, by which they do. It goes along through select, where, explode, joins and "
+                            f"UDFs; keep it in mapInPandas and mapInArrow"
                         )
                     draft.branches[number] = replace(branch, terminal=replace(end, by_stream_time=True))
             if isinstance(draft.input, RowsInput) and any(branch.by_stream_time for branch in draft.branches):
@@ -233,16 +242,18 @@ class _Compiler:
         for step in stream._steps:
             path = (*path, step)
             if path not in self._flows:
-                self._flows[path] = self._step(flow, step)
+                self._flows[path] = self._step(flow, step, stream)
             flow = self._flows[path]
         return flow
 
-    def _step(self, flow: _Flow, step: StepDef) -> _Flow:
+    def _step(self, flow: _Flow, step: StepDef, stream: Stream) -> _Flow:
         match step:
             case TransformDef():
                 return self._transform(flow, step)
             case JoinDef():
                 return self._join(flow, step)
+            case StreamJoinDef():
+                return self._join_stream(flow, step, self._root(stream).topic)
             case ProcessDef():
                 return self._process(flow, step)
 
@@ -310,6 +321,26 @@ class _Compiler:
             flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), key=(), event_time=event_time,
             lost=lost, retimed=where,
         )  # fmt: skip
+
+    def _join_stream(self, flow: _Flow, step: StreamJoinDef, topic: str) -> _Flow:
+        other = self._flow(step.other)
+        name = step.name or _readable(f"{topic}-{self._root(step.other).topic}")
+        where = f"{flow.where}: join_stream({other.where})"
+        self._take_name(name, self._processors)
+        flows = (flow, other)
+        for each in flows:
+            self._check_order(where, each)
+        schemas = (flow.frame.schema, other.frame.schema)
+        times = (flow.event_time, other.event_time)
+        compiled = stream_join(where, step, name, schemas, times, self._changelog)
+        topic = self._internal(f"{name}-repartition", f"join {name!r}")
+        on = tuple(step.on)
+        for each, side in zip(flows, compiled.sides, strict=True):
+            terminal = ToRows(topic, on, compiled.schema, side.event_time)
+            each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
+        draft = _Draft(RowsInput(topic, compiled.schema, on))
+        self._drafts.append(draft)
+        return _Flow(where, draft, (compiled.step,), self._rows(compiled.step.output), on, None)
 
     def _changelog(self, name: str, what: str) -> str:
         self._take_name(name, self._names)

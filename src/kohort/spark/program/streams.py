@@ -21,14 +21,14 @@ from kohort.spark.program.operations import TIMERS
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
-from kohort.spark.program.windows import WindowSpec
+from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
     "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef", "ProcessDef",
-    "RepartitionDef", "SinkDef", "StepDef", "Stream", "Table", "TransformDef",
+    "RepartitionDef", "SinkDef", "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
 ]  # fmt: skip
 
 
@@ -52,6 +52,19 @@ class JoinDef:
 
 
 @dataclass(eq=False)
+class StreamJoinDef:
+    """A join with another stream. `on`: the other's columns, by those of the stream; lengths in ms."""
+
+    other: Stream
+    on: dict[str, str]
+    how: str
+    before_ms: int
+    after_ms: int
+    grace_ms: int
+    name: str | None
+
+
+@dataclass(eq=False)
 class ProcessDef:
     """A step that keeps state for each group: a function over the rows of an epoch."""
 
@@ -63,7 +76,7 @@ class ProcessDef:
     timers: bool
 
 
-StepDef = TransformDef | JoinDef | ProcessDef
+StepDef = TransformDef | JoinDef | StreamJoinDef | ProcessDef
 
 
 @dataclass(eq=False)
@@ -197,14 +210,70 @@ class Stream(Advised):
         """
         if isinstance(table, Stream):
             raise ProgramError(
-                "a stream can't be joined to a stream: make one of them a table (app.table), which has the last record "
-                "of each key"
+                'streams are joined by time, too: stream.join_stream(other, on=…, within="10 minutes", grace=…). Or '
+                "make one of them a table (app.table), which has the last record of each key"
             )
         if not isinstance(table, Table):
             raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
         if how not in ("inner", "left"):
             raise ProgramError(f'join(how={how!r}): a stream is joined to a table "inner" or "left"')
         return self._with(JoinDef(table._definition, None if on is None else column_names("on", on), how))
+
+    def join_stream(
+        self,
+        other: Stream,
+        on: str | Sequence[str] | Mapping[str, str],
+        *,
+        within: Duration | None = None,
+        before: Duration | None = None,
+        after: Duration | None = None,
+        grace: Duration,
+        how: Literal["inner", "left", "outer"] = "inner",
+        name: str | None = None,
+    ) -> Stream:
+        """Each row with each row of another stream, or of this one, that has the same key and a time near to its own.
+
+            orders.join_stream(payments, on="order_id", within="1 hour", grace="10 minutes", how="left").to("paid")
+
+        A pair is given once, when the second of its rows is read. The result has the columns that are joined on, then
+        this stream's others, then the other's; its event time is the later one of both. Both sides go through a
+        topic, `{app}-{name}-repartition`, so they needn't be keyed or partitioned alike.
+
+        How far time has come is what both streams have reached, the lesser of their largest event times. With "left"
+        and "outer" a row without a match is given, with nulls, when time has passed it by `after` (a right one by
+        `before`) and the grace; if one stream stops, that is never.
+
+        Args:
+            on: columns that both have, or this stream's by the other's: `{"seller": "id"}`.
+            within: how far apart the times of a pair may be, whichever is first.
+            before, after: instead of `within`: how much earlier, and later, the other stream's row may be.
+            grace: how long, after nothing can match it any more, a row is still taken that comes late, and those are
+                kept that it may match. What comes later is dropped and counted.
+            how: "inner" gives pairs; "left" rows of this stream without a match too, "outer" those of both.
+            name: of the join, with which the names of its stores begin; by default both topics'.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        if not isinstance(other, Stream):
+            raise ProgramError(f"join_stream takes a stream, not {other!r}; tables are joined by .join(table)")
+        if how not in ("inner", "left", "outer"):
+            raise ProgramError(f'join_stream(how={how!r}): "inner", "left" or "outer"')
+        if (within is None) == (before is None and after is None):
+            raise ProgramError(
+                'join_stream needs how far apart times may be: within="10 minutes", or before=… and after=…; without, '
+                "all rows would have to be kept for ever"
+            )
+        lengths = {"before": before, "after": after} if within is None else {"before": within, "after": within}
+        before_ms, after_ms = (0 if each is None else duration_ms(key, each, least=0) for key, each in lengths.items())
+        columns = dict(on) if isinstance(on, Mapping) else {each: each for each in column_names("join_stream: on", on)}
+        column_names("join_stream: on", tuple(columns))
+        column_names("join_stream: on", tuple(columns.values()))
+        if name is not None:
+            check_name("join_stream(name)", name)
+        return self._with(
+            StreamJoinDef(other, columns, how, before_ms, after_ms, duration_ms("grace", grace, least=0), name)
+        )
 
     def repartition(self, *columns: str, name: str | None = None, partitions: int = 0) -> Stream:
         """The same rows, spread over tasks by these columns: through a topic of its own, `{app}-{name}-repartition`.

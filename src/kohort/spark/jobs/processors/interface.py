@@ -51,11 +51,13 @@ class Made(NamedTuple):
         rows: its output columns.
         of: the row whose time, stream time and offset each has; null for none, but the task's stream time.
         late: how many of the rows that it was given came too late.
+        times: event times (ms), where they aren't those of the rows in `of`.
     """
 
     rows: pa.Table
     of: pa.Array
     late: int = 0
+    times: pa.Array | None = None
 
 
 class Processor(Protocol):

@@ -15,6 +15,9 @@ from kohort.spark.jobs.state_encoding import list_texts, lists_of, object_texts,
 
 _LIST_BYTES: Final = 256 * 1024
 """About how much of a list is in one value: records have a largest size."""
+_FIRST_MS: Final = -62_135_596_800_000
+_FIRST_KEY: Final = b'{"window":"'
+_FIRST_ONLY: Final = pa.array([_FIRST_KEY])
 _FIRST_PLACE: Final = 10**18
 _FIRST_PIECE: Final = 10**6
 """What places in lists are counted from: all have as many digits, so that they sort as texts."""
@@ -141,6 +144,18 @@ def at_time(groups: pa.Array, times: pa.Array) -> pa.Array:
     """Groups with a time (ms) before them, as keys of windows have it."""
     start = pc.binary_join_element_wise('{"window":"', window_texts(times), '"}', "")
     return joined_keys(start, groups)
+
+
+def before_time(time: int, start: int | None = None) -> tuple[pa.Array, pa.Array]:
+    """The range of keys with a time before this one, which isn't in it, and from `start` on (ms)."""
+    first = _FIRST_KEY if start is None or start < _FIRST_MS else _key_start(start)
+    return pa.array([first]), _FIRST_ONLY if time <= _FIRST_MS else pa.array([_key_start(time)])
+
+
+def _key_start(time: int) -> bytes:
+    """What keys with this time begin with, up to the time's end."""
+    key: str = at_time(pa.array(["{}"]), pa.array([time]))[0].as_py()
+    return key[: -len(",}")].encode()
 
 
 def joined_keys(before: pa.Array, after: pa.Array) -> pa.Array:

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.errors import ProcessorError
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
-from kohort.spark.jobs.processors.states import Found, State, at_time, joined_keys
+from kohort.spark.jobs.processors.states import Found, State, at_time, before_time, joined_keys
 from kohort.spark.program.operations import TIMERS
 
-_FIRST_KEY: Final = b'{"window":"'
 _LAST_MS: Final = 253_402_300_799_999
 _NAME: Final = "name"
 _AT: Final = "at"
@@ -243,9 +242,7 @@ class UserFunctionProcessor:
         if TIMERS not in task.states or task.stream_time is None:
             return empty.empty_table()
         state = task.states[TIMERS]
-        after = pa.array([min(task.stream_time, _LAST_MS - 1) + 1])
-        end = pc.utf8_slice_codeunits(at_time(pa.array(["{}"]), after), 0, -2)  # up to the time itself
-        _, keys, values = state.access.scan(pa.array([_FIRST_KEY]), end.cast(pa.binary()))
+        _, keys, values = state.access.scan(*before_time(min(task.stream_time, _LAST_MS - 1) + 1))
         state.delete(keys)
         return state.decoded(values)
 

@@ -127,7 +127,7 @@ def _processed(
 def _given(spec: ProcessStage, made: Made, partition: int, now: int | None, rows: Rows) -> pa.RecordBatch:
     count = made.rows.num_rows
     of = made.of.cast(pa.int64())
-    times = pc.coalesce(rows.times.take(of), pa.scalar(now, pa.int64()))
+    times = pc.coalesce(rows.times.take(of) if made.times is None else made.times, pa.scalar(now, pa.int64()))
     stream_times = pc.coalesce(rows.stream_times.take(of), pa.scalar(now, pa.int64()))
     offsets = pc.coalesce(rows.offsets.take(of), pc.max(rows.offsets))
     internal = [pa.repeat(pa.scalar(partition, pa.int32()), count), times, stream_times, offsets]
