@@ -190,6 +190,37 @@ def test_rows_are_joined_and_written_to_a_topic(harness: JobsHarness) -> None:
     assert first["timestamp"] % 3_600_000 == 1_800_000
 
 
+def test_joined_columns_are_called_as_the_program_says(harness: JobsHarness) -> None:
+    """The table's key has other names than the stream's columns, and its JSON those of the table."""
+    harness.stores.clear()
+    topic, names = harness.topic(), harness.topic()
+    source = dataclasses.replace(
+        harness.source(names, ddl="line string, airport string, carrier string, delay int", event_time=None),
+        key=("line", "airport"),
+    )
+    table = TableStore("all-names", source, None)
+    row = {"line": "AA", "airport": "JFK", "carrier": "American", "delay": 5}
+    harness.send(names, [(0, {"line": "AA", "airport": "JFK"}, row)])
+    harness.send(topic, FLIGHTS[:12])
+    added = (("airport", "hub"), ("carrier", "name"), ("delay", "usual"))
+    end = ToTopic("out", None, "json", ("carrier", "delay", "hub", "name", "usual"))
+    later = Transform(lambda df: df.where("delay > 0 and (usual is null or usual < 9)"))
+    branch = Branch((Join(table, ("carrier", "origin"), "left", True, added), later), end)
+    jobs = harness.jobs(CompiledSubtopology("0", TopicInput(harness.source(topic)), (), (branch,)))
+    for each in jobs.run_table(table, harness.epoch_input(names)).rows[0].to_pylist():
+        harness.stores[("all-names", None)][each["key"]] = each["value"]
+    found = [json.loads(value) for value in jobs.run(harness.epoch_input(topic)).rows[0]["value"].to_pylist()]
+    wanted = [
+        {
+            "carrier": each["carrier"], "delay": each["delay"],
+            **({"hub": "JFK", "name": "American", "usual": 5} if (each["carrier"], each["origin"]) == ("AA", "JFK")
+               else {"hub": None, "name": None, "usual": None}),
+        }
+        for _, _, each in FLIGHTS[:12] if each["delay"] > 0
+    ]  # fmt: skip
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+
+
 def test_an_arrow_function_aggregates_repartitioned_rows(harness: JobsHarness) -> None:
     harness.stores.clear()
     topic, between = harness.topic(), harness.topic()

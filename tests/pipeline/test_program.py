@@ -353,6 +353,35 @@ def test_the_key_is_known_as_long_as_its_columns_pass_through(
     assert spec.route is (Route.TEXT if in_place else Route.JSON)
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda df: df.withColumnRenamed("carrier", "line").withColumn("carrier", F.lit("x")),
+        lambda df: df.select(F.col("carrier").alias("line"), "at").where("line is not null"),
+        lambda df: df.withColumn("l", F.col("carrier")).drop("carrier").withColumnRenamed("l", "line"),
+        lambda df: df.toDF("line", "from", "delay", "miles", "when", "_partition"),
+    ],
+)
+def test_a_key_that_is_renamed_is_a_key_still(spark: SparkSession, transform: Callable[[DataFrame], DataFrame]) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at").transform(transform)
+    airlines = app.table("airlines", schema="id STRING, name STRING", key="id")
+    flights.join(airlines, {"line": "id"}).group_by("line").aggregate("n", n=count())
+    (subtopology,) = app.compile(spark).subtopologies
+    (spec,) = subtopology.aggregates
+    assert (spec.route, spec.routed_by, spec.route_names) == (Route.TEXT, ("line",), ("carrier",))
+    assert subtopology.partition_checked[0].key == ("carrier",)
+
+
+def test_event_time_that_is_renamed_is_the_streams_still(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at")
+    renamed = flights.transform(lambda df: df.withColumnRenamed("at", "when"))
+    by_hour = renamed.group_by("carrier", window("when", "1 hour", grace="5 minutes"))
+    by_hour.aggregate("n", n=count(), first=first("origin"))
+    assert spec_of(app, spark, "n").event_time == "when"
+
+
 def test_avro_is_read_with_all_that_was_written(spark: SparkSession) -> None:
     app = an_app()
     app.stream("t", schema="a INT, b STRING, c DOUBLE", format="avro").group_by("b").aggregate("n", n=count())
@@ -429,6 +458,31 @@ def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> No
     assert program.topology.subtopologies["1"].copartition_groups == (("airlines", topic),)
     assert [table.name for table in program.globals] == ["airports"]
     assert "Sub-topology: 2 for global store (will not generate tasks)\n    Source: " in app.describe(spark)
+
+
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        ({}, ["carrier", "hub", "origin"]),
+        ({"prefix": "line_"}, ["carrier", "hub", "line_origin"]),
+        ({"columns": ["id", "origin"]}, ["carrier", "hub", "id", "origin"]),
+        ({"columns": {"origin": "home"}}, ["carrier", "hub", "home"]),
+    ],
+)
+def test_a_tables_columns_are_added_as_the_join_names_them(
+    spark: SparkSession, given: dict[str, Any], columns: list[str]
+) -> None:
+    app = an_app()
+    lines = app.table("lines", schema="id STRING, origin STRING", key="id")
+    stream = app.stream("t", schema="carrier STRING, hub STRING", key="carrier")
+    stream.join(lines, on={"carrier": "id"}, **given).to("x")
+    (subtopology,) = app.compile(spark).subtopologies
+    (branch,) = subtopology.branches
+    (join,) = branch.steps
+    assert isinstance(join, Join)
+    assert join.on == ("carrier",)
+    assert isinstance(branch.terminal, ToTopic)
+    assert list(branch.terminal.columns) == columns
 
 
 def test_a_table_that_nothing_is_joined_to_is_kept_for_queries(spark: SparkSession) -> None:
@@ -601,7 +655,26 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "a join on what is no key": (
         lambda app: _flights(app, key="origin").join(app.table("airlines", **A_TABLE), "origin").to("x"),
-        r"join\('airlines'\) on 'origin': a table is joined by its key, 'carrier'",
+        r"join\('airlines'\) on 'origin': a table is joined by its key, 'carrier'\. "
+        r"Say on=\{\"origin\": \"carrier\"\}, the stream's column and the table's, or give the table that "
+        r"key \(app\.table",
+    ),
+    "a join on a column that the stream calls otherwise": (
+        lambda app: app.stream("t", schema="line STRING", key="line").join(app.table("a", **A_TABLE)).to("x"),
+        r"on 'carrier': there is no such column; there are line\. .* say on=\{\"its column\": \"carrier\"\}",
+    ),
+    "a join that adds what isn't there": (
+        lambda app: _flights(app, key="carrier").join(app.table("a", **A_TABLE), columns=["city"]).to("x"),
+        r"join\('a'\): columns: 'city' of the table: there is no such column; there are carrier, name",
+    ),
+    "a join by keys of other names": (
+        lambda app: (
+            app.stream("t", schema="a INT, b INT", key=("a", "b"))
+            .join(app.table("u", schema="a INT, c INT, d INT", key=("a", "c")), {"a": "a", "b": "c"})
+            .to("x")
+        ),
+        r"keys of several columns have their names in them, and the stream's are 'a', 'b', the table's 'a', 'c', .*"
+        r"put \.repartition\(\"a\", \"c\"\) before the join",
     ),
     "a join by what the stream isn't keyed by": (
         lambda app: _flights(app).join(app.table("airlines", **A_TABLE), "carrier").to("x"),
@@ -630,7 +703,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
             .join(app.table("a", schema="carrier STRING, origin STRING", key="carrier"))
             .to("x")
         ),
-        r"both have the column 'origin'\. Rename it in a transform",
+        r"both have the column 'origin'\. Say prefix=\"a_\", .* as columns=\{\"origin\": \"a_origin\"\}",
     ),
     "a schema that isn't": (
         lambda app: app.stream("t", schema="carrier STRIN").to("x"),

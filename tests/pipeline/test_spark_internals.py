@@ -184,6 +184,14 @@ def test_columns_keep_their_ids_as_long_as_they_pass(frame: DataFrame) -> None:
     assert len({each.id for each in (*made.output, *source.output)}) == 4
 
 
+def test_a_projection_says_which_columns_it_renames(frame: DataFrame) -> None:
+    ids = {column.name: column.id for column in analyzed(frame).output}
+    plan = analyzed(frame.select(F.col("k").alias("key"), "v", (F.col("v") + 1).alias("more")))
+    after = {column.name: column.id for column in plan.output}
+    assert plan.renamed == {after["key"]: ids["k"]}
+    assert analyzed(frame).renamed == {}
+
+
 def test_a_node_says_which_columns_it_uses(frame: DataFrame) -> None:
     k, v = analyzed(frame).output
     made = analyzed(frame.where("v > 1").select("k"))

@@ -133,6 +133,15 @@ class PlanNode:
         return frozenset(_attribute(each).id for each in _each(self._handle.references().toSeq()))
 
     @property
+    def renamed(self) -> Mapping[int, int]:
+        """Of `NodeName.PROJECT`: the ids of columns that it passes on under other names, by those that they get."""
+        if self.name != NodeName.PROJECT:
+            return {}
+        aliases = [each for each in _each(self._handle.projectList()) if _class(each) == "Alias"]
+        named = [(each, each.child()) for each in aliases if _class(each.child()) == "AttributeReference"]
+        return {int(alias.exprId().id()): _attribute(column).id for alias, column in named}
+
+    @property
     def first_leaf(self) -> PlanNode:
         return PlanNode(self._handle.collectLeaves().head(), self._session)
 
@@ -431,6 +440,10 @@ def _execution(frame: DataFrame) -> Any:
 
 def _each(sequence: Any) -> Iterator[Any]:
     return (sequence.apply(number) for number in range(sequence.size()))
+
+
+def _class(handle: Any) -> str:
+    return str(handle.getClass().getSimpleName())
 
 
 def _attribute(handle: Any) -> Attribute:

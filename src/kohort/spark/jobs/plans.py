@@ -242,11 +242,13 @@ class _Flow:
         others = [field for field in rows.schema.fields if field.name != PARTITION]
         # Batches without any column have no rows.
         kept = [field for field in others if field.name in used] or others[:1]
-        added = [(field.name, field.dataType) for field in _added(join) if field.name in used]
+        table = join.table.source.schema
+        added = [(theirs, ours, table[theirs].dataType) for theirs, ours in join.added if ours in used]
         # A join that only filters still has to look up.
-        encoded = encoded_schema(tuple(added))
+        encoded = encoded_schema(tuple((theirs, kind) for theirs, _, kind in added))
         passed = [column(field.name).alias(numbered(at)) for at, field in enumerate(kept)]
-        keyed = rows.select(*passed, *[field.name for field in partition], key_text(join.on, Route.TEXT).alias(KEY))
+        key = key_text(join.on, Route.TEXT, join.table.source.key)
+        keyed = rows.select(*passed, *[field.name for field in partition], key.alias(KEY))
         table_join = TableJoin(
             join.table.name,
             arrow_schema(encoded),
@@ -258,7 +260,7 @@ class _Flow:
         given = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(kept)]
         looked_up = [T.StructField(_JOINED + field.name, field.dataType) for field in encoded.fields]
         done = keyed.mapInArrow(join_stage(context, table_join), T.StructType([*given, *partition, *looked_up]))
-        decoded = [decoded_column(column(_JOINED + name), kind).alias(name) for name, kind in added]
+        decoded = [decoded_column(column(_JOINED + theirs), kind).alias(ours) for theirs, ours, kind in added]
         back = [column(numbered(at)).alias(field.name) for at, field in enumerate(kept)]
         return done.select(*back, *[field.name for field in partition], *decoded)
 
@@ -301,8 +303,8 @@ def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
 
 
 def _added(join: Join) -> list[T.StructField]:
-    fields = join.table.source.schema.fields
-    return [T.StructField(field.name, field.dataType) for field in fields if field.name not in join.on]
+    table = join.table.source.schema
+    return [T.StructField(ours, table[theirs].dataType) for theirs, ours in join.added]
 
 
 def _with(schema: T.StructType, internal: Sequence[str]) -> T.StructType:

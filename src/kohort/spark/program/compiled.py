@@ -163,18 +163,29 @@ class Transform:
 
 @dataclass(frozen=True)
 class Join:
-    """The table's columns, but for those in `on`, are added to each row.
+    """Columns of the table are added to each row.
 
     Attributes:
-        table: what is joined; its key are the columns in `on`, in this order.
+        table: what is joined.
+        on: the rows' columns that are the table's key, in its order.
         how: "inner" (rows without a match go) or "left" (they stay, with nulls).
         is_global: whether the table is looked up in the global store, not in the task's.
+        columns: of the table, which are added, and what they are called then; None: all but its key's, as they are.
     """
 
     table: TableStore
     on: tuple[str, ...]
     how: str
     is_global: bool
+    columns: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def added(self) -> tuple[tuple[str, str], ...]:
+        """The table's columns that are added, and what they are called then."""
+        if self.columns is not None:
+            return self.columns
+        source = self.table.source
+        return tuple((name, name) for name in source.schema.names if name not in source.key)
 
 
 Step = Transform | Join
@@ -217,6 +228,7 @@ class AggregateSpec:
         output_columns: what comes out beside the key, in Spark's types.
         route: how the key of the subtopology's input holds the columns of `routed_by`, to find a key's partition.
         routed_by: the columns of `group`, in the order in which they are in that key.
+        route_names: what they are called there; () for the same.
     """
 
     name: str
@@ -231,6 +243,7 @@ class AggregateSpec:
     output_columns: tuple[tuple[str, DataType], ...]
     route: Route
     routed_by: tuple[str, ...]
+    route_names: tuple[str, ...] = ()
 
     @property
     def group_names(self) -> tuple[str, ...]:

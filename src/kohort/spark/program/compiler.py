@@ -50,7 +50,7 @@ from kohort.spark.program.streams import (
     TransformDef,
 )
 from kohort.spark.program.topology import topology
-from kohort.spark.program.transform_checks import called, explained, identities, over_several_rows
+from kohort.spark.program.transform_checks import called, explained, over_several_rows, passed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,6 +85,7 @@ class _Flow:
         where: how messages call it.
         rows: a DataFrame of no rows, with `_stream_time` as long as that goes with them.
         key: what its records are keyed by, as far as that still holds; () for unknown.
+        key_names: what these columns are called in the records' keys.
         lost: why that doesn't hold any more; "" if it does, or never did.
         retimed: what has changed the event time since the records were read; "" if nothing has.
         partitioner: how its records' keys become partitions.
@@ -95,6 +96,7 @@ class _Flow:
     steps: tuple[Step, ...]
     rows: DataFrame
     key: tuple[str, ...]
+    key_names: tuple[str, ...]
     event_time: str | None
     lost: str = ""
     retimed: str = ""
@@ -240,7 +242,7 @@ class _Compiler:
         source: SourceSpec = draft.input.source
         rows = self._rows(source.schema)
         where, partitioner = f"stream {origin.topic!r}", source.partitioner
-        return _Flow(where, draft, (), rows, source.key, source.event_time, partitioner=partitioner)
+        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, partitioner=partitioner)
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
         name = getattr(step.function, "__name__", type(step.function).__name__)
@@ -250,16 +252,21 @@ class _Compiler:
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
         check_names(where, [name for name in made.columns if name != PARTITION])
         made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
-        before, after = identities(flow.frame), identities(made)
-        gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
+        there = passed(made, flow.rows)
+        gone = [name for name in flow.key if name not in there]
+        gone += [] if PARTITION in there.get(PARTITION, ()) else [PARTITION]
         schema = made.schema
-        event_time = flow.event_time if flow.event_time in _times(schema) else None
+        event_time = flow.event_time
         lost, retimed = flow.lost, flow.retimed
-        if event_time is not None and before[event_time] != after.get(event_time):
-            retimed = where
+        if event_time is not None:
+            names = there.get(event_time, ())
+            if event_time in _times(schema):
+                retimed = retimed if event_time in names else where
+            else:
+                event_time = names[0] if names else None
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
-        key = () if gone else flow.key
+        key = () if gone else tuple(there[name][0] for name in flow.key)
         rows = empty_frame(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
             flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
@@ -270,11 +277,11 @@ class _Compiler:
         table = self._tables.get(step.table)
         if table is None:
             raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
-        keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema, flow.partitioner)
-        on, schema = joined(keyed, table, step)
+        keyed = Keyed(flow.where, flow.key, flow.key_names, flow.lost, flow.frame.schema, flow.partitioner)
+        on, columns, schema = joined(keyed, table, step)
         if not table.is_global:
             self._assign_table(flow, table)
-        compiled = Join(table, on, step.how, table.is_global)
+        compiled = Join(table, on, step.how, table.is_global, columns)
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
 
@@ -306,7 +313,7 @@ class _Compiler:
         if PARTITION not in parent.frame.columns:
             self._partition_lost[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
         where = f"{parent.where}, repartitioned by {', '.join(key)}"
-        return _Flow(where, draft, (), self._rows(schema), key, parent.event_time)
+        return _Flow(where, draft, (), self._rows(schema), key, key, parent.event_time)
 
     def _rows(self, schema: StructType) -> DataFrame:
         from pyspark.sql.types import IntegerType, LongType, StructField
@@ -335,8 +342,8 @@ class _Compiler:
         changelog = self._internal(f"{end.name}-changelog", f"aggregate {end.name!r}")
         outputs = tuple(ToTopic(output.topic, None, output.format) for output in end.outputs)
         in_place = bool(flow.key) and set(flow.key) == set(group)
-        routed_by = flow.key if in_place else group
-        spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, routed_by, in_place=in_place)
+        route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
+        spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, route, in_place=in_place)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             self._check_stream_time(where, flow)

@@ -6,7 +6,7 @@ raised at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Emit
+from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
@@ -42,11 +43,19 @@ class TransformDef:
 
 @dataclass(eq=False)
 class JoinDef:
-    """A join with a table."""
+    """A join with a table.
+
+    Attributes:
+        on: the table's key columns by the stream's; None where both are called alike.
+        columns: what the table's columns are called that are added; None: all but the key's, as they are.
+        prefix: goes before the names of those that are added.
+    """
 
     table: TableDef
-    on: tuple[str, ...] | None
+    on: dict[str, str] | None
     how: str
+    columns: dict[str, str] | None = None
+    prefix: str = ""
 
 
 @dataclass(eq=False)
@@ -158,7 +167,13 @@ class Stream(Advised):
         return self._with(TransformDef(function))
 
     def join(
-        self, table: Table, on: str | Sequence[str] | None = None, how: Literal["inner", "left"] = "inner"
+        self,
+        table: Table,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        how: Literal["inner", "left"] = "inner",
+        *,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        prefix: str = "",
     ) -> Stream:
         """Each row with the table's columns added, as the table is when the row is processed.
 
@@ -169,8 +184,12 @@ class Stream(Advised):
         Args:
             table: a table, whose key the stream must be keyed by, and whose topic needs as many partitions; or a global
                 table. A table can be joined to the streams of one topic, a global one to all.
-            on: the table's key columns, which the stream must have too; by default these.
+            on: the table's key columns, which the stream must have too; by default these. Where the stream calls them
+                otherwise: its column, and the table's, as {"auction": "id"}.
             how: what becomes of rows without a match: "inner" drops them, "left" keeps them, with nulls.
+            columns: which of the table's columns are added, as ["name", "city"], or with what they are called then, as
+                {"name": "seller_name"}. By default all but those of its key.
+            prefix: goes before the names of the columns that are added, so that they differ from the stream's.
 
         Raises:
             ProgramError: arguments that can't be.
@@ -184,7 +203,7 @@ class Stream(Advised):
             raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
         if how not in ("inner", "left"):
             raise ProgramError(f'join(how={how!r}): a stream is joined to a table "inner" or "left"')
-        return self._with(JoinDef(table._definition, None if on is None else column_names("on", on), how))
+        return self._with(JoinDef(table._definition, matched_columns(on), how, *added_columns(columns, prefix)))
 
     def repartition(self, *columns: str, name: str | None = None, partitions: int = 0) -> Stream:
         """The same rows, spread over tasks by these columns: through a topic of its own, `{app}-{name}-repartition`.
