@@ -30,6 +30,8 @@ from kohort.spark import (
     avg,
     collect,
     count,
+    count_distinct,
+    count_if,
     first,
     last,
     max_,
@@ -148,6 +150,33 @@ AGGREGATES: dict[str, tuple[Any, Callable[[], Any], float]] = {
         0,
     ),
     "last_by": (last("s", by="b"), lambda: F.max_by("s", "b"), 0),
+    "n_if": (count_if("i > 0"), lambda: F.count_if(F.col("i") > 0), 0),
+    "n_s_if": (count("s", where="d > 1e9"), lambda: F.count(F.when(F.col("d") > 1e9, F.col("s"))), 0),
+    "sum_if": (sum_("i", where="b % 2 = 0"), lambda: F.sum(F.when(F.col("b") % 2 == 0, F.col("i"))), 0),
+    "avg_if": (avg("m", where="i > 0"), lambda: F.avg(F.when(F.col("i") > 0, F.col("m"))), 0),
+    "sd_if": (stddev("d", where="i > 0"), lambda: F.stddev(F.when(F.col("i") > 0, F.col("d"))), 1e-6),
+    "max_if": (max_("s", where="i = 1"), lambda: F.max(F.when(F.col("i") == 1, F.col("s"))), 0),
+    "last_if": (last("s", by="b", where="i = 2"), lambda: F.max_by("s", F.when(F.col("i") == 2, F.col("b"))), 0),
+    "list_if": (
+        collect("b", 3, by="b", where="i < 0"),
+        lambda: F.slice(F.sort_array(F.collect_list(F.when(F.col("i") < 0, F.col("b")))), 1, 3),
+        0,
+    ),
+    "p_if": (
+        approx_percentile("i", 0.5, k=4000, where="i > 0"),
+        lambda: F.percentile_approx(F.when(F.col("i") > 0, F.col("i")), 0.5, 100_000),
+        0,
+    ),
+    "exact_i": (count_distinct("i"), lambda: F.count_distinct("i"), 0),
+    "exact_d": (count_distinct("d"), lambda: F.count_distinct("d"), 0),
+    "exact_m": (count_distinct("m", where="i = 1"), lambda: F.count_distinct(F.when(F.col("i") == 1, F.col("m"))), 0),
+    "exact_s": (count_distinct("s"), lambda: F.count_distinct("s"), 0),
+    "exact_at": (count_distinct("at"), lambda: F.count_distinct("at"), 0),
+    "few": (
+        count_distinct("i", limit=17),
+        lambda: F.when(F.count_distinct("i") <= 17, F.count_distinct("i")),
+        0,
+    ),
     "list": (
         collect("s", 5),
         lambda: F.slice(
@@ -217,6 +246,25 @@ def test_a_single_partial_is_the_aggregate_already(spark: SparkSession) -> None:
 
 
 # Programs ------------------------------------------------------------------------------------------------------------
+
+
+def test_distinct_values_are_forgotten_once_there_are_too_many(spark: SparkSession) -> None:
+    app = an_app()
+    stream = app.stream("t", schema="k STRING, i INT")
+    stream.group_by("k").aggregate("all", n=count_distinct("i", limit=2))
+    spec = spec_of(app, spark, "all")
+
+    def partial(*values: int) -> DataFrame:
+        rows = spark.range(1).select(F.explode(F.array(*map(F.lit, values))).alias("i"))
+        return rows.groupBy(F.lit("a").alias("k")).agg(*spec.partial_columns())
+
+    both = partial(1, 2, 2).unionAll(partial(2, 1)).groupBy("k").agg(*spec.merge_columns())
+    found = both.select("*", *spec.finish_columns()).collect()
+    assert [row.asDict() for row in found] == [{"k": "a", "n.values": [1, 2], "n.more": False, "n": 2}]
+    over = both.unionAll(partial(3)).groupBy("k").agg(*spec.merge_columns())
+    later = over.unionAll(partial(1)).groupBy("k").agg(*spec.merge_columns())
+    found = later.select("*", *spec.finish_columns()).collect()
+    assert [row.asDict() for row in found] == [{"k": "a", "n.values": [], "n.more": True, "n": None}]
 
 
 def test_grouping_by_anything_but_the_key_makes_a_second_part(spark: SparkSession) -> None:
@@ -542,6 +590,23 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a number is wanted": (
         lambda app: _flights(app).group_by("origin").aggregate("d", mean=avg("carrier")),
         r"aggregate\('d', mean=…\): avg\('carrier'\) takes numbers, but 'carrier' is STRING",
+    ),
+    "a condition that is none": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count(where="distance + 1")),
+        r"aggregate\('d', n=…\): where='distance \+ 1' takes a condition, as \"price < 100\", but this is INT",
+    ),
+    "a condition of a column that isn't there": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count_if("nothing > 1")),
+        r"aggregate\('d', n=…\): .*`nothing` cannot be resolved",
+    ),
+    "distinct arrays": (
+        lambda app: (
+            _flights(app)
+            .transform(lambda df: df.withColumn("a", F.array("distance")))
+            .group_by("origin")
+            .aggregate("d", n=count_distinct("a"))
+        ),
+        r"count_distinct\('a'\): 'a' is ARRAY<INT>; it takes columns of single values",
     ),
     "no event time": (
         lambda app: _flights(app).group_by("origin").aggregate("d", x=first("carrier")),

@@ -360,18 +360,21 @@ def test_an_error_says_in_a_sentence_what_is_wrong(frame: DataFrame, made: Frame
     assert error_sentence(raised.value).startswith(sentence)
 
 
-def test_errors_arent_logged_meanwhile(frame: DataFrame) -> None:
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [("DataFrame", lambda df: df.select("nope")), ("SQL", lambda df: df.select(F.expr("nope + 1")))]
+)
+def test_errors_arent_logged_meanwhile(frame: DataFrame, kind: str, wrong: Frames) -> None:
     logged: list[logging.LogRecord] = []
-    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    logger = PySparkLogger.getLogger(f"{kind}QueryContextLogger")
     handler = logging.Handler()
     handler.emit = logged.append  # type: ignore[method-assign]
     logger.addHandler(handler)
     try:
         with unlogged_errors(), pytest.raises(PySparkException):
-            frame.select("nope")
+            wrong(frame)
         assert not logged
         with pytest.raises(PySparkException):
-            frame.select("nope")
+            wrong(frame)
         assert logged
     finally:
         logger.removeHandler(handler)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         avg,
         collect,
         count,
+        count_distinct,
+        count_if,
         first,
         last,
         max_,
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
     "GroupedStream", "Program", "ProgramError", "StateDirectoryError", "Stream", "StreamsApp", "Table", "aggregation",
-    "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "max_", "min_", "stddev",
-    "sum_", "variance", "window",
+    "approx_distinct", "approx_percentile", "avg", "collect", "count", "count_distinct", "count_if", "first", "last",
+    "max_", "min_", "stddev", "sum_", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))

@@ -309,12 +309,15 @@ def unlogged_errors() -> Iterator[None]:
     """Meanwhile PySpark doesn't log the plan and the Java stack trace of each error that it raises."""
     from pyspark.logger import PySparkLogger
 
-    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def stop_progress_bar(spark: SparkSession) -> None:
