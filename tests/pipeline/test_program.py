@@ -42,11 +42,14 @@ from kohort.spark import (
     window,
 )
 from kohort.spark.formats import decoder, encoder
+from kohort.spark.jobs.group_records import group_records
+from kohort.spark.jobs.outputs import WindowEnd
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
     Join,
     PartialsInput,
+    Peek,
     Route,
     RowsInput,
     ToPartials,
@@ -55,6 +58,8 @@ from kohort.spark.program.compiled import (
     ToTopic,
     Transform,
 )
+from kohort.spark.runtime.planning import subtopology_plan_of
+from kohort.spark.runtime.subtopology_plan import StoreOutput
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, distance INT, at TIMESTAMP"
 AIRLINE = "carrier STRING, name STRING"
@@ -307,6 +312,40 @@ def test_grouping_by_anything_but_the_key_makes_a_second_part(spark: SparkSessio
     }  # fmt: skip
     assert app.compile(spark).fingerprint == program.fingerprint
     assert app.describe(spark) == DESCRIPTION
+
+
+def test_groups_are_written_in_any_format(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at")
+    by_hour = flights.group_by("carrier", window("at", "1 hour", end="until")).aggregate(
+        "n", n=count(), s=max_("origin")
+    )
+    by_hour.to("json").to("avro", format="avro", key=("until", "carrier"))
+    flights.group_by("origin").aggregate("last", city=max_("origin")).to("text", format="string")
+    plans = [subtopology_plan_of(each) for each in app.compile(spark).subtopologies]
+    windowed, other = (branch for plan in plans for branch in plan.branches.values() if isinstance(branch, StoreOutput))
+    assert (windowed.outputs, windowed.end) == (("json",), WindowEnd("until", 3_600_000))
+    (avro,) = windowed.encoded
+    assert (avro.key, avro.columns) == (("until", "carrier"), ("window", "until", "carrier", "n", "s"))
+    (text,) = other.encoded
+    assert (other.outputs, text.key, text.columns) == ((), None, ("city",))
+    keys, values = group_records(
+        text, pa.chunked_array([[b'{"origin":"JFK"}']]), pa.chunked_array([[b'{"city":"New York","state":{}}']])
+    )
+    assert (keys.to_pylist(), values.to_pylist()) == ([b'{"origin":"JFK"}'], [b"New York"])
+
+
+def test_shortcuts_keep_what_is_known_of_a_stream(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at")
+    late = flights.where("dep_delay > 0").select("*", F.lit(1).alias("one")).with_columns(hours="dep_delay / 60")
+    named = late.peek(print).select("carrier AS line", "at", "hours")
+    by_hour = named.group_by("line", window("at", "1 hour", grace="1 minute"))
+    by_hour.aggregate("n", n=count(), worst=max_("hours"))
+    (subtopology,) = app.compile(spark).subtopologies
+    (branch,) = subtopology.branches
+    assert [type(step) for step in branch.steps] == [Transform, Transform, Transform, Peek, Transform]
+    assert "Processor: KSTREAM-PEEK-0000000004 (stores: [])" in app.describe(spark)
 
 
 def test_rows_know_whether_their_order_matters(spark: SparkSession) -> None:
@@ -682,6 +721,14 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: _flights(app).group_by("dep_delay").aggregate("d", n=count()),
         r"'dep_delay' is DOUBLE, whose values make no keys",
     ),
+    "a shortcut's unknown column": (
+        lambda app: _flights(app).where("nothing > 1").to("x"),
+        r"^stream 'flights': where\('nothing > 1'\): .*`nothing` cannot be resolved",
+    ),
+    "a shortcut that goes over several rows": (
+        lambda app: _flights(app).select("max(distance)").to("x"),
+        r"^stream 'flights': select\('max\(distance\)'\): groupBy or an aggregate would go over",
+    ),
     "a transform without return": (
         lambda app: _flights(app).transform(lambda df: None).to("x"),
         r"transform\(lambda\) must return a DataFrame, but it returned None: is a return missing\?",
@@ -835,6 +882,26 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "raw values of numbers": (
         lambda app: app.stream("t", schema="a INT, b INT", format="raw").to("x"),
         r"stream 't': format=\"raw\" has one column, of type BINARY",
+    ),
+    "a result as key": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count()).to("x", key="n"),
+        r"aggregate\('d'\)\.to\('x'\): key 'n': that is a result, which changes; .* what is grouped by: origin",
+    ),
+    "an unknown key of groups": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count()).to("x", key="m"),
+        r"aggregate\('d'\)\.to\('x'\): key 'm': there is no such column; there are origin, n",
+    ),
+    "a text of two results": (
+        lambda app: (
+            _flights(app).group_by("origin").aggregate("d", n=count(), m=count()).to("x", format="string")
+        ),
+        r"to\('x'\): format=\"string\" writes one column, but there are n, m\.",
+    ),
+    "groups by Avro of other columns": (
+        lambda app: (
+            _flights(app).group_by("origin").aggregate("d", n=count()).to("x", format="avro", schema=_avro("b"))
+        ),
+        r"to\('x'\): the Avro schema has fields that the columns lack: b",
     ),
     "an unknown key to write by": (
         lambda app: _flights(app).to("x", key="airport"),

@@ -20,6 +20,7 @@ from kohort.spark.jobs.key_encoding import key_text
 from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.join import TableJoin, join_stage
 from kohort.spark.jobs.stages.partition_check import PartitionCheck
+from kohort.spark.jobs.stages.peek import peek_stage
 from kohort.spark.jobs.stages.read_rows import TOMBSTONE, RowsReading, read_rows_stage
 from kohort.spark.jobs.stages.state_lookup import read_partials_stage
 from kohort.spark.jobs.terminals import (
@@ -43,6 +44,7 @@ from kohort.spark.program.compiled import (
     CompiledSubtopology,
     Join,
     PartialsInput,
+    Peek,
     Route,
     RowsInput,
     SourceSpec,
@@ -193,7 +195,7 @@ class _Flow:
         self, spark: SparkSession, schema: T.StructType, branch: Branch, internal_columns: tuple[str, ...]
     ) -> None:
         self.internal_columns = internal_columns
-        self._pieces: list[list[Transform]] = [[]]
+        self._pieces: list[list[Transform | Peek]] = [[]]
         self._joins: list[Join] = []
         for step in branch.steps:
             self._add(step)
@@ -219,11 +221,11 @@ class _Flow:
         return rows
 
     def _add(self, step: Step) -> None:
-        if isinstance(step, Transform):
-            self._pieces[-1].append(step)
-        else:
+        if isinstance(step, Join):
             self._joins.append(step)
             self._pieces.append([])
+        else:
+            self._pieces[-1].append(step)
 
     def _end(self, number: int, after: Sequence[str] | None, branch: Branch, rows: DataFrame) -> DataFrame:
         """The columns of a piece's result that what comes after it uses."""
@@ -282,10 +284,13 @@ def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:
             return rows
 
 
-def _transformed(rows: DataFrame, piece: Sequence[Transform]) -> DataFrame:
+def _transformed(rows: DataFrame, piece: Sequence[Transform | Peek]) -> DataFrame:
     """Rows after the user's functions, which don't see `HIDDEN`."""
     for step in piece:
-        rows = transformed(rows, step.function, HIDDEN)
+        if isinstance(step, Peek):
+            rows = rows.mapInArrow(peek_stage(step.function, frozenset(_INTERNAL)), rows.schema)
+        else:
+            rows = transformed(rows, step.function, HIDDEN)
     return rows
 
 

@@ -149,6 +149,8 @@ def _check_window(where: str, window: WindowSpec, columns: tuple[str, ...], sche
             f"{where}: window({name!r}) needs a TIMESTAMP column, but {name!r} is "
             f"{found.simpleString().upper()}. {remedy}"
         )
+    if window.end in columns:
+        raise ProgramError(f"{where}: {window.end!r} is grouped by, so the window's end needs another name")
     if "window" in columns:
         raise ProgramError(f"{where}: with a window no column that is grouped by can be called 'window': rename it")
 
@@ -210,7 +212,9 @@ def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggreg
     assert definition.state is not None
     state = parsed_schema(f"{where}: state", definition.state)
     columns, window = definition.grouped._columns, definition.grouped._window
-    taken = {name.lower() for name in columns} | {"state"} | ({"window"} if window is not None else set())
+    taken = {name.lower() for name in columns} | {"state"}
+    if window is not None:
+        taken |= {"window", (window.end or "window").lower()}
     if clash := [name for name in state.names if name.lower() in taken]:
         raise ProgramError(f"{where}: a state column can't be called {clash[0]!r}: the key or the store has that name")
     fields = [each for each in rows.schema.fields if each.name != PARTITION]

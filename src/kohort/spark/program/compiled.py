@@ -188,7 +188,14 @@ class Join:
         return tuple((name, name) for name in source.schema.names if name not in source.key)
 
 
-Step = Transform | Join
+@dataclass(frozen=True)
+class Peek:
+    """A function of the user's sees the rows, as Arrow tables, on executors."""
+
+    function: Callable[[Any], object]
+
+
+Step = Transform | Peek | Join
 
 
 # Aggregates ----------------------------------------------------------------------------------------------------------
@@ -260,6 +267,16 @@ class AggregateSpec:
         """About how much of the JVM's heap a group takes while it is aggregated."""
         return sum(aggregation.heap_bytes for _, aggregation in self.aggregations)
 
+    @property
+    def shown_columns(self) -> StructType:
+        """The columns of outputs: the window's start and end, as far as there are such, the group's, the results."""
+        from pyspark.sql.types import StructField, StructType, TimestampType
+
+        window = self.window
+        names = [] if window is None else ["window", *([] if window.end is None else [window.end])]
+        times = [StructField(name, TimestampType()) for name in names]
+        return StructType([*times, *(StructField(name, kind) for name, kind in (*self.group, *self.output_columns))])
+
     def partial_columns(self) -> list[Column]:
         """Aggregate expressions over rows that give the state columns, by name and in their types.
 
@@ -289,11 +306,11 @@ class ToTopic:
     """Rows, or an aggregate's groups, become records of a topic of the user's.
 
     Attributes:
-        key: columns that make the record's key (`Route.TEXT`); None for no key. Of an aggregate: always None, since its
-            records have the store's keys.
-        format: of the value: "json", "avro", "string" or "raw"; of an aggregate: always "json".
-        columns: those that make the value: of "string" and "raw" just one. Of an aggregate: (), since it is all.
+        key: columns that make the record's key (`Route.TEXT`); None for no key, of an aggregate for the store's.
+        format: of the value: "json", "avro", "string" or "raw".
+        columns: those that make the value: of "string" and "raw" just one. Of an aggregate's JSON: (), for all.
         avro_schema: the value's, as JSON; None for the one that follows from the columns.
+        plain_decimals: of an aggregate's key: see `kohort.spark.jobs.arrow_key_encoding.key_texts`.
     """
 
     topic: str
@@ -301,6 +318,7 @@ class ToTopic:
     format: str
     columns: tuple[str, ...] = ()
     avro_schema: str | None = None
+    plain_decimals: bool = True
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ known at a point. Where records have to move to other tasks, the subtopology end
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from kohort.spark.program.compiled import (
     Input,
     Join,
     PartialsInput,
+    Peek,
     Program,
     RowsInput,
     SourceSpec,
@@ -37,20 +39,24 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.output_checks import group_output, written_columns
 from kohort.spark.program.settings import AppSettings, check_name
+from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.streams import (
     AggregateDef,
     Graph,
     JoinDef,
     OutputDef,
+    PeekDef,
     RepartitionDef,
     SinkDef,
+    StepDef,
     Stream,
     TransformDef,
 )
 from kohort.spark.program.topology import topology
-from kohort.spark.program.transform_checks import called, explained, over_several_rows, passed
+from kohort.spark.program.transform_checks import called, over_several_rows, passed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -228,9 +234,7 @@ class _Compiler:
         for step in stream._steps:
             path = (*path, step)
             if path not in self._flows:
-                self._flows[path] = (
-                    self._transform(flow, step) if isinstance(step, TransformDef) else self._join(flow, step)
-                )
+                self._flows[path] = self._after(flow, step)
             flow = self._flows[path]
         return flow
 
@@ -244,9 +248,18 @@ class _Compiler:
         where, partitioner = f"stream {origin.topic!r}", source.partitioner
         return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, partitioner=partitioner)
 
+    def _after(self, flow: _Flow, step: StepDef) -> _Flow:
+        match step:
+            case TransformDef():
+                return self._transform(flow, step)
+            case PeekDef(function=function):
+                check_types(f"{flow.where}: peek", _without_partition(flow.frame.schema))
+                return replace(flow, steps=(*flow.steps, Peek(function)))
+            case JoinDef():
+                return self._join(flow, step)
+
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
-        name = getattr(step.function, "__name__", type(step.function).__name__)
-        where = f"{flow.where}: transform({'lambda' if name == '<lambda>' else name})"
+        where = f"{flow.where}: {_label(step.function)}"
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
@@ -328,22 +341,19 @@ class _Compiler:
         schema = _without_partition(flow.frame.schema)
         for name in output.key or ():
             one_of(f"{where}: key {name!r}", name, schema)
-        columns = tuple(schema.names)
-        if not columns:
+        if not schema.fields:
             raise ProgramError(f"{where}: there is no column left to write")
-        _check_written(where, output, flow.frame, schema)
-        if output.format in ("string", "raw"):
-            columns = (_lone_column(where, output, schema),)
+        columns = written_columns(where, output, schema, flow.frame)
         self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
 
     def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
         where = f"{flow.where}: aggregate({end.name!r})"
         group = end.grouped._columns
         changelog = self._internal(f"{end.name}-changelog", f"aggregate {end.name!r}")
-        outputs = tuple(ToTopic(output.topic, None, output.format) for output in end.outputs)
         in_place = bool(flow.key) and set(flow.key) == set(group)
         route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
         spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, route, in_place=in_place)
+        outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             self._check_stream_time(where, flow)
@@ -379,6 +389,13 @@ class _Compiler:
         flow.draft.branches.append(Branch(flow.steps, terminal))
 
 
+def _label(function: Callable[[DataFrame], DataFrame]) -> str:
+    if isinstance(function, Shortcut):
+        return function.label
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"transform({'lambda' if name == '<lambda>' else name})"
+
+
 def _times(schema: StructType) -> set[str]:
     from pyspark.sql.types import TimestampType
 
@@ -395,38 +412,6 @@ def _without_partition(schema: StructType) -> StructType:
     from pyspark.sql.types import StructType
 
     return StructType([each for each in schema.fields if each.name != PARTITION])
-
-
-def _check_written(where: str, output: OutputDef, frame: DataFrame, schema: StructType) -> None:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from kohort.spark.formats import FormatError, encoder
-
-    if output.format == "json":
-        with explained(where):
-            frame.drop(PARTITION).select(F.to_json(F.struct("*")))
-    elif output.format == "avro":
-        try:
-            encoder("avro", schema, output.avro_schema)
-        except FormatError as error:
-            raise ProgramError(f"{where}: {error}") from None
-
-
-def _lone_column(where: str, output: OutputDef, schema: StructType) -> str:
-    kind = {"string": "string", "raw": "binary"}[output.format]
-    names = [name for name in schema.names if name not in (output.key or ())]
-    chosen = "value" if "value" in schema.names else names[0] if len(names) == 1 else None
-    if chosen is None:
-        raise ProgramError(
-            f'{where}: format="{output.format}" writes one column, but there are {", ".join(names)}. '
-            f"Make a column `value` in a transform, or select the one that is wanted"
-        )
-    found = schema[chosen].dataType.simpleString()
-    if found != kind:
-        raise ProgramError(
-            f'{where}: format="{output.format}" writes {kind.upper()}, but {chosen!r} is {found.upper()}'
-        )
-    return chosen
 
 
 def _readable(name: str) -> str:

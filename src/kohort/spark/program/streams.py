@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.spark.errors import ProgramError
-from kohort.spark.formats import FORMATS
 from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
@@ -19,6 +18,7 @@ from kohort.spark.program.compiled import Emit
 from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.settings import check_name
+from kohort.spark.program.shortcuts import Shortcuts
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.windows import WindowSpec
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef",
-    "RepartitionDef", "SinkDef", "Stream", "Table", "TransformDef",
+    "PeekDef", "RepartitionDef", "SinkDef", "StepDef", "Stream", "Table", "TransformDef",
 ]  # fmt: skip
 
 
@@ -39,6 +39,13 @@ class TransformDef:
     """A function of the user's."""
 
     function: Callable[[DataFrame], DataFrame]
+
+
+@dataclass(eq=False)
+class PeekDef:
+    """A function of the user's that sees rows go by."""
+
+    function: Callable[[Any], object]
 
 
 @dataclass(eq=False)
@@ -78,6 +85,18 @@ class OutputDef:
     avro_schema: str | None = None
 
 
+def output_of(topic: str, key: str | Sequence[str] | None, format: str, schema: str | None) -> OutputDef:  # noqa: A002
+    """A topic that is written.
+
+    Raises:
+        ProgramError: arguments that can't be.
+    """
+    known_format(f"to({topic!r})", format)
+    if schema is not None and format != "avro":
+        raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
+    return OutputDef(check_name("to", topic), None if key is None else column_names("key", key), format, schema)
+
+
 @dataclass(eq=False)
 class SinkDef:
     """A stream's rows go to a topic."""
@@ -99,6 +118,7 @@ class AggregateDef:
     outputs: list[OutputDef] = field(default_factory=list)
 
 
+StepDef = TransformDef | PeekDef | JoinDef
 End = SinkDef | AggregateDef
 
 
@@ -135,17 +155,15 @@ class GlobalTable(Table):
     """The last record of each key of a topic, all of it on every instance. Any stream can be joined to it."""
 
 
-class Stream(Advised):
+class Stream(Shortcuts):
     """Records of a topic as rows of a DataFrame: an epoch's at a time.
 
     Each method gives another stream and leaves this one as it is, so a stream can be used several times.
     """
 
-    instead = "it has transform, join, repartition, group_by and to"
+    instead = "it has transform, where, select, with_columns, branch, peek, join, repartition, group_by and to"
 
-    def __init__(
-        self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[TransformDef | JoinDef, ...] = ()
-    ) -> None:
+    def __init__(self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[StepDef, ...] = ()) -> None:
         self._graph = graph
         self._origin = origin
         self._steps = steps
@@ -165,6 +183,23 @@ class Stream(Advised):
         if not callable(function):
             raise ProgramError(f"transform takes a function that makes a DataFrame of a DataFrame, not {function!r}")
         return self._with(TransformDef(function))
+
+    def peek(self, function: Callable[[Any], object]) -> Stream:
+        """The same stream, whose rows a function sees as they go by, for logs and while a program is being written.
+
+            flights.peek(print)
+
+        Args:
+            function: gets a `pyarrow.Table` of some rows of a task, as often as it takes to see all. It runs on
+                executors, so it must be one that can be pickled, and what it prints comes there. What it returns is
+                dropped. Rows of an epoch that is run again, or that several branches need, come several times.
+
+        Raises:
+            ProgramError: no function is given.
+        """
+        if not callable(function):
+            raise ProgramError(f"peek takes a function over a pyarrow.Table, not {function!r}")
+        return self._with(PeekDef(function))
 
     def join(
         self,
@@ -264,11 +299,7 @@ class Stream(Advised):
         Raises:
             ProgramError: arguments that can't be.
         """
-        known_format(f"to({topic!r})", format)
-        if schema is not None and format != "avro":
-            raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
-        output = OutputDef(check_name("to", topic), None if key is None else column_names("key", key), format, schema)
-        self._graph.ends.append(SinkDef(self, output))
+        self._graph.ends.append(SinkDef(self, output_of(topic, key, format, schema)))
         return self
 
     def _advice(self, name: str) -> str:
@@ -276,11 +307,13 @@ class Stream(Advised):
             return "group it first, as .group_by(…).aggregate(…)"
         if name.lower() == "groupby":
             return "say .group_by(…).aggregate(…)"
+        if name in ("filter", "withColumn", "withColumns"):
+            return f"say .{'where' if name == 'filter' else 'with_columns'}(…)"
         if of_a_dataframe(name):
             return f"DataFrames have it, so say .transform(lambda df: df.{name}(…))"
         return super()._advice(name)
 
-    def _with(self, step: TransformDef | JoinDef) -> Stream:
+    def _with(self, step: StepDef) -> Stream:
         return Stream(self._graph, self._origin, (*self._steps, step))
 
     def __repr__(self) -> str:
@@ -367,6 +400,9 @@ class GroupedStream(Advised):
         reserved = {"state": "the store keeps its own state under that name", "window": "that is the window's start"}
         if why := reserved.get(result.lower()):
             raise ProgramError(f"aggregate({name!r}): a column can't be called {result!r}: {why}")
+        window = self._window
+        if window is not None and window.end is not None and window.end.lower() == result.lower():
+            raise ProgramError(f"aggregate({name!r}): {result!r} is the window's end; give one another name")
         if grouped := [column for column in self._columns if column.lower() == result.lower()]:
             raise ProgramError(f"aggregate({name!r}): {grouped[0]!r} is grouped by; give {result!r} another name")
         if len(alike := [each for each in results if each.lower() == result.lower()]) > 1:
@@ -396,24 +432,30 @@ class Aggregated(Advised):
     def __init__(self, definition: AggregateDef) -> None:
         self._definition = definition
 
-    def to(self, topic: str, format: str = "json") -> Aggregated:  # noqa: A002
+    def to(
+        self,
+        topic: str,
+        format: str = "json",  # noqa: A002
+        *,
+        key: str | Sequence[str] | None = None,
+        schema: str | None = None,
+    ) -> Aggregated:
         """Write the groups to a topic as they change, or as they close.
 
-        The record's key is a JSON object of the group's columns, with the window's start first (`window`); the
-        value has these and the aggregates.
+        The value has the group's columns, with the window's start first (`window`), then its end where the window has
+        a name for that, and the aggregates.
+
+        Args:
+            topic: it must exist.
+            format: of the value, as of `Stream.to`.
+            key: columns of the group, `window` or the window's end: of one its text, of several a JSON object. By
+                default the store's key: a JSON object of all the group's columns, with the window's start first.
+            schema: for "avro", as of `Stream.to`.
 
         Raises:
-            ProgramError: the format isn't JSON.
+            ProgramError: arguments that can't be.
         """
-        check_name("to", topic)
-        if format != "json":
-            known_format(f"to({topic!r})", format)
-            others = ", ".join(each for each in FORMATS if each != "json")
-            raise ProgramError(
-                f"to({topic!r}, format={format!r}): an aggregate is written as JSON. For {others} read that topic with "
-                f"app.stream, and write it again"
-            )
-        self._definition.outputs.append(OutputDef(topic, None, format))
+        self._definition.outputs.append(output_of(topic, key, format, schema))
         return self
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from kohort.spark.program.compiled import (
     Branch,
     CompiledSubtopology,
     Join,
+    Peek,
     Program,
     Step,
     TableStore,
@@ -106,7 +107,7 @@ def _walk(root: _Node, branches: tuple[Branch, ...], names: _Names) -> list[_Nod
 
 def _step(step: Step, names: _Names) -> _Node:
     if not isinstance(step, Join):
-        return names.processor("KSTREAM-TRANSFORM")
+        return names.processor("KSTREAM-PEEK" if isinstance(step, Peek) else "KSTREAM-TRANSFORM")
     stores = () if step.is_global else (step.table.name,)  # Kafka Streams names no global stores here
     return names.processor("KSTREAM-LEFTJOIN" if step.how == "left" else "KSTREAM-JOIN", *stores)
 
