@@ -8,6 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ from kohort.spark.jobs.plan_reuse import is_reusable
 from kohort.spark.jobs.stages.context import StageContext
 from kohort.spark.jobs.stages.state_lookup import state_column
 from kohort.spark.jobs.terminals import merged, partials
-from kohort.spark.program.aggregates import avg, collect, last, sum_
+from kohort.spark.program.aggregates import avg, collect, last, max_, sum_
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
@@ -190,6 +191,37 @@ def test_rows_are_joined_and_written_to_a_topic(harness: JobsHarness) -> None:
     assert first["timestamp"] % 3_600_000 == 1_800_000
 
 
+def test_joined_columns_are_called_as_the_program_says(harness: JobsHarness) -> None:
+    """The table's key has other names than the stream's columns, and its JSON those of the table."""
+    harness.stores.clear()
+    topic, names = harness.topic(), harness.topic()
+    source = dataclasses.replace(
+        harness.source(names, ddl="line string, airport string, carrier string, delay int", event_time=None),
+        key=("line", "airport"),
+    )
+    table = TableStore("all-names", source, None)
+    row = {"line": "AA", "airport": "JFK", "carrier": "American", "delay": 5}
+    harness.send(names, [(0, {"line": "AA", "airport": "JFK"}, row)])
+    harness.send(topic, FLIGHTS[:12])
+    added = (("airport", "hub"), ("carrier", "name"), ("delay", "usual"))
+    end = ToTopic("out", None, "json", ("carrier", "delay", "hub", "name", "usual"))
+    later = Transform(lambda df: df.where("delay > 0 and (usual is null or usual < 9)"))
+    branch = Branch((Join(table, ("carrier", "origin"), "left", True, added), later), end)
+    jobs = harness.jobs(CompiledSubtopology("0", TopicInput(harness.source(topic)), (), (branch,)))
+    for each in jobs.run_table(table, harness.epoch_input(names)).rows[0].to_pylist():
+        harness.stores[("all-names", None)][each["key"]] = each["value"]
+    found = [json.loads(value) for value in jobs.run(harness.epoch_input(topic)).rows[0]["value"].to_pylist()]
+    wanted = [
+        {
+            "carrier": each["carrier"], "delay": each["delay"],
+            **({"hub": "JFK", "name": "American", "usual": 5} if (each["carrier"], each["origin"]) == ("AA", "JFK")
+               else {"hub": None, "name": None, "usual": None}),
+        }
+        for _, _, each in FLIGHTS[:12] if each["delay"] > 0
+    ]  # fmt: skip
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+
+
 def test_an_arrow_function_aggregates_repartitioned_rows(harness: JobsHarness) -> None:
     harness.stores.clear()
     topic, between = harness.topic(), harness.topic()
@@ -280,6 +312,55 @@ def test_transforms_may_do_what_moves_rows_about(
     assert done.statistics.records == len(FLIGHTS)
     found = sorted((row["from"], row["late"]) for row in map(json.loads, done.rows[0]["value"].to_pylist()))
     assert found == sorted((row["origin"], row["delay"]) for _, _, row in FLIGHTS)
+
+
+def test_each_row_is_in_the_first_branch_whose_condition_is_true(harness: JobsHarness) -> None:
+    topic = harness.topic()
+    harness.send(topic, [*FLIGHTS[:20], (0, b"", {"carrier": "XX"})])
+    app = StreamsApp("app")
+    branches = app.stream(topic, schema="carrier string, delay int").branch(
+        late="delay > 3", some=F.col("delay") > 1, rest=None
+    )
+    for name, stream in branches.items():
+        stream.with_columns(branch=f"'{name}'").select("branch", "delay").to("out")
+    (subtopology,) = app.compile(harness.spark).subtopologies
+    done = harness.jobs(subtopology).run(harness.epoch_input(topic))
+    delays = [row["delay"] for _, _, row in FLIGHTS[:20]]
+    wanted = {
+        "late": sorted(each for each in delays if each > 3),
+        "some": sorted(each for each in delays if 1 < each <= 3),
+        "rest": [None, *sorted(each for each in delays if each <= 1)],
+    }
+    found = [[json.loads(value) for value in rows["value"].to_pylist()] for rows in done.rows.values()]
+    assert [{row["branch"] for row in rows} for rows in found] == [{name} for name in wanted]
+    assert [
+        sorted((row["delay"] for row in rows), key=lambda each: -1 if each is None else each) for rows in found
+    ] == list(wanted.values())
+
+
+def test_a_function_sees_rows_go_by(harness: JobsHarness, tmp_path: Path) -> None:
+    """All columns, also those that nothing uses, without those of Kohort's own; and the rows come out as they were."""
+    topic = harness.topic()
+    harness.send(topic, FLIGHTS[:20])
+    seen = str(tmp_path / "seen")
+
+    def note(rows: pa.Table) -> None:
+        with Path(seen).open("a") as file:
+            file.writelines(json.dumps(row, default=str) + "\n" for row in rows.to_pylist())
+
+    app = StreamsApp("app")
+    stream = app.stream(topic, schema="carrier string, delay int, at timestamp", key="carrier", event_time="at")
+    graced = stream.peek(note).group_by("carrier", window("at", "1 hour", grace="1 hour"))
+    graced.aggregate("n", worst=max_("delay"))
+    (subtopology,) = app.compile(harness.spark).subtopologies
+    done = harness.jobs(subtopology).run(harness.epoch_input(topic, times={0: 0, 1: 0}))
+    assert {json.loads(value)["worst"] for value in done.rows[0]["value"].to_pylist()} <= set(range(7))
+    assert done.rows[0].num_rows == 6
+    rows = [json.loads(line) for line in Path(seen).read_text().splitlines()]
+    assert sorted((row["carrier"], row["delay"]) for row in rows) == sorted(
+        (row["carrier"], row["delay"]) for _, _, row in FLIGHTS[:20]
+    )
+    assert {tuple(row) for row in rows} == {("carrier", "delay", "at")}
 
 
 def test_counts_are_those_of_a_branch_that_reads(harness: JobsHarness) -> None:

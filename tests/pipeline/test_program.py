@@ -30,6 +30,8 @@ from kohort.spark import (
     avg,
     collect,
     count,
+    count_distinct,
+    count_if,
     first,
     last,
     max_,
@@ -40,11 +42,14 @@ from kohort.spark import (
     window,
 )
 from kohort.spark.formats import decoder, encoder
+from kohort.spark.jobs.group_records import group_records
+from kohort.spark.jobs.outputs import WindowEnd
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
     Join,
     PartialsInput,
+    Peek,
     Route,
     RowsInput,
     ToPartials,
@@ -53,6 +58,8 @@ from kohort.spark.program.compiled import (
     ToTopic,
     Transform,
 )
+from kohort.spark.runtime.planning import subtopology_plan_of
+from kohort.spark.runtime.subtopology_plan import StoreOutput
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, distance INT, at TIMESTAMP"
 AIRLINE = "carrier STRING, name STRING"
@@ -148,6 +155,33 @@ AGGREGATES: dict[str, tuple[Any, Callable[[], Any], float]] = {
         0,
     ),
     "last_by": (last("s", by="b"), lambda: F.max_by("s", "b"), 0),
+    "n_if": (count_if("i > 0"), lambda: F.count_if(F.col("i") > 0), 0),
+    "n_s_if": (count("s", where="d > 1e9"), lambda: F.count(F.when(F.col("d") > 1e9, F.col("s"))), 0),
+    "sum_if": (sum_("i", where="b % 2 = 0"), lambda: F.sum(F.when(F.col("b") % 2 == 0, F.col("i"))), 0),
+    "avg_if": (avg("m", where="i > 0"), lambda: F.avg(F.when(F.col("i") > 0, F.col("m"))), 0),
+    "sd_if": (stddev("d", where="i > 0"), lambda: F.stddev(F.when(F.col("i") > 0, F.col("d"))), 1e-6),
+    "max_if": (max_("s", where="i = 1"), lambda: F.max(F.when(F.col("i") == 1, F.col("s"))), 0),
+    "last_if": (last("s", by="b", where="i = 2"), lambda: F.max_by("s", F.when(F.col("i") == 2, F.col("b"))), 0),
+    "list_if": (
+        collect("b", 3, by="b", where="i < 0"),
+        lambda: F.slice(F.sort_array(F.collect_list(F.when(F.col("i") < 0, F.col("b")))), 1, 3),
+        0,
+    ),
+    "p_if": (
+        approx_percentile("i", 0.5, k=4000, where="i > 0"),
+        lambda: F.percentile_approx(F.when(F.col("i") > 0, F.col("i")), 0.5, 100_000),
+        0,
+    ),
+    "exact_i": (count_distinct("i"), lambda: F.count_distinct("i"), 0),
+    "exact_d": (count_distinct("d"), lambda: F.count_distinct("d"), 0),
+    "exact_m": (count_distinct("m", where="i = 1"), lambda: F.count_distinct(F.when(F.col("i") == 1, F.col("m"))), 0),
+    "exact_s": (count_distinct("s"), lambda: F.count_distinct("s"), 0),
+    "exact_at": (count_distinct("at"), lambda: F.count_distinct("at"), 0),
+    "few": (
+        count_distinct("i", limit=17),
+        lambda: F.when(F.count_distinct("i") <= 17, F.count_distinct("i")),
+        0,
+    ),
     "list": (
         collect("s", 5),
         lambda: F.slice(
@@ -219,6 +253,25 @@ def test_a_single_partial_is_the_aggregate_already(spark: SparkSession) -> None:
 # Programs ------------------------------------------------------------------------------------------------------------
 
 
+def test_distinct_values_are_forgotten_once_there_are_too_many(spark: SparkSession) -> None:
+    app = an_app()
+    stream = app.stream("t", schema="k STRING, i INT")
+    stream.group_by("k").aggregate("all", n=count_distinct("i", limit=2))
+    spec = spec_of(app, spark, "all")
+
+    def partial(*values: int) -> DataFrame:
+        rows = spark.range(1).select(F.explode(F.array(*map(F.lit, values))).alias("i"))
+        return rows.groupBy(F.lit("a").alias("k")).agg(*spec.partial_columns())
+
+    both = partial(1, 2, 2).unionAll(partial(2, 1)).groupBy("k").agg(*spec.merge_columns())
+    found = both.select("*", *spec.finish_columns()).collect()
+    assert [row.asDict() for row in found] == [{"k": "a", "n.values": [1, 2], "n.more": False, "n": 2}]
+    over = both.unionAll(partial(3)).groupBy("k").agg(*spec.merge_columns())
+    later = over.unionAll(partial(1)).groupBy("k").agg(*spec.merge_columns())
+    found = later.select("*", *spec.finish_columns()).collect()
+    assert [row.asDict() for row in found] == [{"k": "a", "n.values": [], "n.more": True, "n": None}]
+
+
 def test_grouping_by_anything_but_the_key_makes_a_second_part(spark: SparkSession) -> None:
     app = an_app(num_standby_replicas=1)
     flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at", on_error=DeadLetter("dead"))
@@ -259,6 +312,40 @@ def test_grouping_by_anything_but_the_key_makes_a_second_part(spark: SparkSessio
     }  # fmt: skip
     assert app.compile(spark).fingerprint == program.fingerprint
     assert app.describe(spark) == DESCRIPTION
+
+
+def test_groups_are_written_in_any_format(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at")
+    by_hour = flights.group_by("carrier", window("at", "1 hour", end="until")).aggregate(
+        "n", n=count(), s=max_("origin")
+    )
+    by_hour.to("json").to("avro", format="avro", key=("until", "carrier"))
+    flights.group_by("origin").aggregate("last", city=max_("origin")).to("text", format="string")
+    plans = [subtopology_plan_of(each) for each in app.compile(spark).subtopologies]
+    windowed, other = (branch for plan in plans for branch in plan.branches.values() if isinstance(branch, StoreOutput))
+    assert (windowed.outputs, windowed.end) == (("json",), WindowEnd("until", 3_600_000))
+    (avro,) = windowed.encoded
+    assert (avro.key, avro.columns) == (("until", "carrier"), ("window", "until", "carrier", "n", "s"))
+    (text,) = other.encoded
+    assert (other.outputs, text.key, text.columns) == ((), None, ("city",))
+    keys, values = group_records(
+        text, pa.chunked_array([[b'{"origin":"JFK"}']]), pa.chunked_array([[b'{"city":"New York","state":{}}']])
+    )
+    assert (keys.to_pylist(), values.to_pylist()) == ([b'{"origin":"JFK"}'], [b"New York"])
+
+
+def test_shortcuts_keep_what_is_known_of_a_stream(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at")
+    late = flights.where("dep_delay > 0").select("*", F.lit(1).alias("one")).with_columns(hours="dep_delay / 60")
+    named = late.peek(print).select("carrier AS line", "at", "hours")
+    by_hour = named.group_by("line", window("at", "1 hour", grace="1 minute"))
+    by_hour.aggregate("n", n=count(), worst=max_("hours"))
+    (subtopology,) = app.compile(spark).subtopologies
+    (branch,) = subtopology.branches
+    assert [type(step) for step in branch.steps] == [Transform, Transform, Transform, Peek, Transform]
+    assert "Processor: KSTREAM-PEEK-0000000004 (stores: [])" in app.describe(spark)
 
 
 def test_rows_know_whether_their_order_matters(spark: SparkSession) -> None:
@@ -353,6 +440,35 @@ def test_the_key_is_known_as_long_as_its_columns_pass_through(
     assert spec.route is (Route.TEXT if in_place else Route.JSON)
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda df: df.withColumnRenamed("carrier", "line").withColumn("carrier", F.lit("x")),
+        lambda df: df.select(F.col("carrier").alias("line"), "at").where("line is not null"),
+        lambda df: df.withColumn("l", F.col("carrier")).drop("carrier").withColumnRenamed("l", "line"),
+        lambda df: df.toDF("line", "from", "delay", "miles", "when", "_partition"),
+    ],
+)
+def test_a_key_that_is_renamed_is_a_key_still(spark: SparkSession, transform: Callable[[DataFrame], DataFrame]) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at").transform(transform)
+    airlines = app.table("airlines", schema="id STRING, name STRING", key="id")
+    flights.join(airlines, {"line": "id"}).group_by("line").aggregate("n", n=count())
+    (subtopology,) = app.compile(spark).subtopologies
+    (spec,) = subtopology.aggregates
+    assert (spec.route, spec.routed_by, spec.route_names) == (Route.TEXT, ("line",), ("carrier",))
+    assert subtopology.partition_checked[0].key == ("carrier",)
+
+
+def test_event_time_that_is_renamed_is_the_streams_still(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at")
+    renamed = flights.transform(lambda df: df.withColumnRenamed("at", "when"))
+    by_hour = renamed.group_by("carrier", window("when", "1 hour", grace="5 minutes"))
+    by_hour.aggregate("n", n=count(), first=first("origin"))
+    assert spec_of(app, spark, "n").event_time == "when"
+
+
 def test_avro_is_read_with_all_that_was_written(spark: SparkSession) -> None:
     app = an_app()
     app.stream("t", schema="a INT, b STRING, c DOUBLE", format="avro").group_by("b").aggregate("n", n=count())
@@ -431,6 +547,31 @@ def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> No
     assert "Sub-topology: 2 for global store (will not generate tasks)\n    Source: " in app.describe(spark)
 
 
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        ({}, ["carrier", "hub", "origin"]),
+        ({"prefix": "line_"}, ["carrier", "hub", "line_origin"]),
+        ({"columns": ["id", "origin"]}, ["carrier", "hub", "id", "origin"]),
+        ({"columns": {"origin": "home"}}, ["carrier", "hub", "home"]),
+    ],
+)
+def test_a_tables_columns_are_added_as_the_join_names_them(
+    spark: SparkSession, given: dict[str, Any], columns: list[str]
+) -> None:
+    app = an_app()
+    lines = app.table("lines", schema="id STRING, origin STRING", key="id")
+    stream = app.stream("t", schema="carrier STRING, hub STRING", key="carrier")
+    stream.join(lines, on={"carrier": "id"}, **given).to("x")
+    (subtopology,) = app.compile(spark).subtopologies
+    (branch,) = subtopology.branches
+    (join,) = branch.steps
+    assert isinstance(join, Join)
+    assert join.on == ("carrier",)
+    assert isinstance(branch.terminal, ToTopic)
+    assert list(branch.terminal.columns) == columns
+
+
 def test_a_table_that_nothing_is_joined_to_is_kept_for_queries(spark: SparkSession) -> None:
     app = an_app()
     app.table("airlines", schema=AIRLINE, key="carrier")
@@ -488,6 +629,23 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a number is wanted": (
         lambda app: _flights(app).group_by("origin").aggregate("d", mean=avg("carrier")),
         r"aggregate\('d', mean=…\): avg\('carrier'\) takes numbers, but 'carrier' is STRING",
+    ),
+    "a condition that is none": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count(where="distance + 1")),
+        r"aggregate\('d', n=…\): where='distance \+ 1' takes a condition, as \"price < 100\", but this is INT",
+    ),
+    "a condition of a column that isn't there": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count_if("nothing > 1")),
+        r"aggregate\('d', n=…\): .*`nothing` cannot be resolved",
+    ),
+    "distinct arrays": (
+        lambda app: (
+            _flights(app)
+            .transform(lambda df: df.withColumn("a", F.array("distance")))
+            .group_by("origin")
+            .aggregate("d", n=count_distinct("a"))
+        ),
+        r"count_distinct\('a'\): 'a' is ARRAY<INT>; it takes columns of single values",
     ),
     "no event time": (
         lambda app: _flights(app).group_by("origin").aggregate("d", x=first("carrier")),
@@ -563,6 +721,14 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: _flights(app).group_by("dep_delay").aggregate("d", n=count()),
         r"'dep_delay' is DOUBLE, whose values make no keys",
     ),
+    "a shortcut's unknown column": (
+        lambda app: _flights(app).where("nothing > 1").to("x"),
+        r"^stream 'flights': where\('nothing > 1'\): .*`nothing` cannot be resolved",
+    ),
+    "a shortcut that goes over several rows": (
+        lambda app: _flights(app).select("max(distance)").to("x"),
+        r"^stream 'flights': select\('max\(distance\)'\): groupBy or an aggregate would go over",
+    ),
     "a transform without return": (
         lambda app: _flights(app).transform(lambda df: None).to("x"),
         r"transform\(lambda\) must return a DataFrame, but it returned None: is a return missing\?",
@@ -601,7 +767,26 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "a join on what is no key": (
         lambda app: _flights(app, key="origin").join(app.table("airlines", **A_TABLE), "origin").to("x"),
-        r"join\('airlines'\) on 'origin': a table is joined by its key, 'carrier'",
+        r"join\('airlines'\) on 'origin': a table is joined by its key, 'carrier'\. "
+        r"Say on=\{\"origin\": \"carrier\"\}, the stream's column and the table's, or give the table that "
+        r"key \(app\.table",
+    ),
+    "a join on a column that the stream calls otherwise": (
+        lambda app: app.stream("t", schema="line STRING", key="line").join(app.table("a", **A_TABLE)).to("x"),
+        r"on 'carrier': there is no such column; there are line\. .* say on=\{\"its column\": \"carrier\"\}",
+    ),
+    "a join that adds what isn't there": (
+        lambda app: _flights(app, key="carrier").join(app.table("a", **A_TABLE), columns=["city"]).to("x"),
+        r"join\('a'\): columns: 'city' of the table: there is no such column; there are carrier, name",
+    ),
+    "a join by keys of other names": (
+        lambda app: (
+            app.stream("t", schema="a INT, b INT", key=("a", "b"))
+            .join(app.table("u", schema="a INT, c INT, d INT", key=("a", "c")), {"a": "a", "b": "c"})
+            .to("x")
+        ),
+        r"keys of several columns have their names in them, and the stream's are 'a', 'b', the table's 'a', 'c', .*"
+        r"put \.repartition\(\"a\", \"c\"\) before the join",
     ),
     "a join by what the stream isn't keyed by": (
         lambda app: _flights(app).join(app.table("airlines", **A_TABLE), "carrier").to("x"),
@@ -630,7 +815,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
             .join(app.table("a", schema="carrier STRING, origin STRING", key="carrier"))
             .to("x")
         ),
-        r"both have the column 'origin'\. Rename it in a transform",
+        r"both have the column 'origin'\. Say prefix=\"a_\", .* as columns=\{\"origin\": \"a_origin\"\}",
     ),
     "a schema that isn't": (
         lambda app: app.stream("t", schema="carrier STRIN").to("x"),
@@ -697,6 +882,26 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "raw values of numbers": (
         lambda app: app.stream("t", schema="a INT, b INT", format="raw").to("x"),
         r"stream 't': format=\"raw\" has one column, of type BINARY",
+    ),
+    "a result as key": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count()).to("x", key="n"),
+        r"aggregate\('d'\)\.to\('x'\): key 'n': that is a result, which changes; .* what is grouped by: origin",
+    ),
+    "an unknown key of groups": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count()).to("x", key="m"),
+        r"aggregate\('d'\)\.to\('x'\): key 'm': there is no such column; there are origin, n",
+    ),
+    "a text of two results": (
+        lambda app: (
+            _flights(app).group_by("origin").aggregate("d", n=count(), m=count()).to("x", format="string")
+        ),
+        r"to\('x'\): format=\"string\" writes one column, but there are n, m\.",
+    ),
+    "groups by Avro of other columns": (
+        lambda app: (
+            _flights(app).group_by("origin").aggregate("d", n=count()).to("x", format="avro", schema=_avro("b"))
+        ),
+        r"to\('x'\): the Avro schema has fields that the columns lack: b",
     ),
     "an unknown key to write by": (
         lambda app: _flights(app).to("x", key="airport"),

@@ -184,6 +184,14 @@ def test_columns_keep_their_ids_as_long_as_they_pass(frame: DataFrame) -> None:
     assert len({each.id for each in (*made.output, *source.output)}) == 4
 
 
+def test_a_projection_says_which_columns_it_renames(frame: DataFrame) -> None:
+    ids = {column.name: column.id for column in analyzed(frame).output}
+    plan = analyzed(frame.select(F.col("k").alias("key"), "v", (F.col("v") + 1).alias("more")))
+    after = {column.name: column.id for column in plan.output}
+    assert plan.renamed == {after["key"]: ids["k"]}
+    assert analyzed(frame).renamed == {}
+
+
 def test_a_node_says_which_columns_it_uses(frame: DataFrame) -> None:
     k, v = analyzed(frame).output
     made = analyzed(frame.where("v > 1").select("k"))
@@ -352,18 +360,21 @@ def test_an_error_says_in_a_sentence_what_is_wrong(frame: DataFrame, made: Frame
     assert error_sentence(raised.value).startswith(sentence)
 
 
-def test_errors_arent_logged_meanwhile(frame: DataFrame) -> None:
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [("DataFrame", lambda df: df.select("nope")), ("SQL", lambda df: df.select(F.expr("nope + 1")))]
+)
+def test_errors_arent_logged_meanwhile(frame: DataFrame, kind: str, wrong: Frames) -> None:
     logged: list[logging.LogRecord] = []
-    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    logger = PySparkLogger.getLogger(f"{kind}QueryContextLogger")
     handler = logging.Handler()
     handler.emit = logged.append  # type: ignore[method-assign]
     logger.addHandler(handler)
     try:
         with unlogged_errors(), pytest.raises(PySparkException):
-            frame.select("nope")
+            wrong(frame)
         assert not logged
         with pytest.raises(PySparkException):
-            frame.select("nope")
+            wrong(frame)
         assert logged
     finally:
         logger.removeHandler(handler)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         avg,
         collect,
         count,
+        count_distinct,
+        count_if,
         first,
         last,
         max_,
@@ -44,8 +46,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
     "GroupedStream", "Program", "ProgramError", "StateDirectoryError", "Stream", "StreamsApp", "Table", "aggregation",
-    "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "list_state", "map_state",
-    "max_", "min_", "stddev", "sum_", "value_state", "variance", "window",
+    "approx_distinct", "approx_percentile", "avg", "collect", "count", "count_distinct", "count_if", "first", "last",
+    "list_state", "map_state", "max_", "min_", "stddev", "sum_", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))

@@ -133,6 +133,15 @@ class PlanNode:
         return frozenset(_attribute(each).id for each in _each(self._handle.references().toSeq()))
 
     @property
+    def renamed(self) -> Mapping[int, int]:
+        """Of `NodeName.PROJECT`: the ids of columns that it passes on under other names, by those that they get."""
+        if self.name != NodeName.PROJECT:
+            return {}
+        aliases = [each for each in _each(self._handle.projectList()) if _class(each) == "Alias"]
+        named = [(each, each.child()) for each in aliases if _class(each.child()) == "AttributeReference"]
+        return {int(alias.exprId().id()): _attribute(column).id for alias, column in named}
+
+    @property
     def first_leaf(self) -> PlanNode:
         return PlanNode(self._handle.collectLeaves().head(), self._session)
 
@@ -300,12 +309,15 @@ def unlogged_errors() -> Iterator[None]:
     """Meanwhile PySpark doesn't log the plan and the Java stack trace of each error that it raises."""
     from pyspark.logger import PySparkLogger
 
-    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def stop_progress_bar(spark: SparkSession) -> None:
@@ -431,6 +443,10 @@ def _execution(frame: DataFrame) -> Any:
 
 def _each(sequence: Any) -> Iterator[Any]:
     return (sequence.apply(number) for number in range(sequence.size()))
+
+
+def _class(handle: Any) -> str:
+    return str(handle.getClass().getSimpleName())
 
 
 def _attribute(handle: Any) -> Attribute:

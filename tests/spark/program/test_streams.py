@@ -23,6 +23,7 @@ from kohort.spark import (
     avg,
     collect,
     count,
+    count_distinct,
     window,
 )
 
@@ -84,7 +85,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "no function": (lambda app: stream(app).transform("origin"), "transform takes a function .*, not 'origin'"),
     "a join of streams": (
         lambda app: stream(app).join(app.stream("other", schema=SCHEMA)),
-        "a stream can't be joined to a stream: make one of them a table",
+        "streams are joined by time, too: stream.join_stream",
     ),
     "a join with nothing": (lambda app: stream(app).join(None), r"join takes a table \(app\.table, app\.gl"),
     "an outer join": (
@@ -137,12 +138,51 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         r"needs a grace, .* window\(\"at\", …, grace=\"10 minutes\"\)",
     ),
     "emitted when": (lambda app: stream(app).group_by("origin").aggregate("n", emit="now", n=count()), "emit='now'"),
-    "an aggregate as avro": (
-        lambda app: stream(app).group_by("origin").aggregate("n", n=count()).to("out", format="avro"),
-        "an aggregate is written as JSON. For avro, string, raw read that topic with app.stream",
+    "an aggregate as XML": (
+        lambda app: stream(app).group_by("origin").aggregate("n", n=count()).to("out", format="xml"),
+        r"to\('out'\): unknown format 'xml'; Kohort knows json, avro, string, raw",
+    ),
+    "an aggregate with a JSON schema": (
+        lambda app: stream(app).group_by("origin").aggregate("n", n=count()).to("out", schema="{}"),
+        'a schema is for format="avro"',
+    ),
+    "a result called as the window's end": (
+        lambda app: stream(app).group_by("origin", window("at", "1 hour", end="n")).aggregate("n", N=count()),
+        "'N' is the window's end; give one another name",
+    ),
+    "a window's end called as its start": (
+        lambda app: window("at", "1 hour", end="Window"),
+        "the column 'window' is there twice",
     ),
     "a JSON schema": (lambda app: stream(app).to("out", schema="{}"), 'a schema is for format="avro"'),
     "no limit": (lambda app: collect("x", 0), r"collect\('x', limit=0\): the limit is a whole number, 1 or more"),
+    "a function to filter by": (
+        lambda app: stream(app).where(lambda row: True),  # type: ignore[arg-type]
+        r"where takes texts and Columns, not <function .*A function goes into \.transform",
+    ),
+    "nothing to select": (lambda app: stream(app).select(), r'select needs columns, as \.select\("origin", "dep_delay'),
+    "a number as column": (
+        lambda app: stream(app).with_columns(n=3),  # type: ignore[arg-type]
+        "with_columns takes texts and Columns, not 3",
+    ),
+    "no columns more": (lambda app: stream(app).with_columns(), r"with_columns needs columns"),
+    "no branches": (lambda app: stream(app).branch(), r"branch needs conditions, as \.branch\(late="),
+    "the rest, and then more": (
+        lambda app: stream(app).branch(rest=None, late="x > 1"),
+        r"branch\(rest=None\): what takes all the others comes last",
+    ),
+    "a peek at nothing": (
+        lambda app: stream(app).peek("print"),  # type: ignore[arg-type]
+        r"peek takes a function over a pyarrow\.Table, not 'print'",
+    ),
+    "no limit of distinct values": (
+        lambda app: count_distinct("x", limit=0),
+        r"count_distinct\('x', limit=0\): the limit is a whole number, 1 or more",
+    ),
+    "a condition that is no text": (
+        lambda app: count(where=3),  # type: ignore[arg-type]
+        r"where=3: give a condition as text or Column, as \"price < 100\"",
+    ),
     "percentages": (lambda app: approx_percentile("x", 90), r"approx_percentile\('x', 90\): .* from 0 to 1, as 0\.9"),
     "a size of a sketch": (lambda app: approx_distinct("x", lg_k=30), "lg_k is a whole number from 4 to 21"),
     "a merge that is no function": (
@@ -230,10 +270,12 @@ def test_what_isnt_there_says_what_to_write_instead() -> None:
     grouped: Any = flights.group_by("origin")
     aggregated: Any = grouped.aggregate("n", n=count())
     for given, name, told in (
-        (flights, "select", r"Stream has no 'select': DataFrames have it, so say \.transform\(lambda df: df\.select"),
+        (flights, "drop", r"Stream has no 'drop': DataFrames have it, so say \.transform\(lambda df: df\.drop"),
+        (flights, "withColumn", r"Stream has no 'withColumn': say \.with_columns\(…\)"),
+        (flights, "filter", r"Stream has no 'filter': say \.where\(…\)"),
         (flights, "aggregate", r"Stream has no 'aggregate': group it first"),
         (flights, "groupBy", r"say \.group_by\("),
-        (flights, "through", "Stream has no 'through': it has transform, join, repartition, group_by and to"),
+        (flights, "through", "Stream has no 'through': it has transform, where, select, with_columns, branch"),
         (table, "transform", r"Table has no 'transform': .* read a topic with app\.stream"),
         (app.global_table("g", schema=SCHEMA, key="origin"), "to", "GlobalTable has no 'to': "),
         (grouped, "transform", r"GroupedStream has no 'transform': .* before \.group_by"),

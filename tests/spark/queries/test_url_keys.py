@@ -86,6 +86,12 @@ def test_a_group_without_columns() -> None:
     assert parse_key(StoreInfo("s", (), False, True, "0"), "").stored == b"{}"
 
 
+def test_a_route_has_the_names_of_the_topics_keys() -> None:
+    renamed = replace(ROUTES, route_names=("airport", "flight"))
+    key = parse_key(renamed, "JFK,12")
+    assert key == (b'{"origin":"JFK","number":12}', b'{"airport":"JFK","flight":12}')
+
+
 def test_routes() -> None:
     def info(kind: str, *by: str, route: Route = Route.TEXT) -> StoreInfo:
         return StoreInfo("s", (("a", kind), ("b", "int")), False, True, "0", route, by, True)

@@ -17,11 +17,11 @@ from kohort.spark.program.internal_columns import WINDOW_START
 _WINDOW_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
-def key_text(names: Sequence[str], route: Route) -> Column:
-    """The columns as a key: the text of one, or a JSON object."""
+def key_text(names: Sequence[str], route: Route, called: Sequence[str] | None = None) -> Column:
+    """The columns as a key: the text of one, or a JSON object, in which they may be `called` otherwise."""
     if route is Route.TEXT and len(names) == 1:
         return column(names[0]).cast("string")
-    return _object([column(name).alias(name) for name in names])
+    return _object([column(name).alias(there) for name, there in zip(names, called or names, strict=True)])
 
 
 def store_key(spec: AggregateSpec) -> Column:

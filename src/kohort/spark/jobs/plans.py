@@ -21,6 +21,7 @@ from kohort.spark.jobs.process_stages import process_stage_of
 from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.join import TableJoin, join_stage
 from kohort.spark.jobs.stages.partition_check import PartitionCheck
+from kohort.spark.jobs.stages.peek import peek_stage
 from kohort.spark.jobs.stages.process import GIVEN, process_stage
 from kohort.spark.jobs.stages.read_rows import TOMBSTONE, RowsReading, read_rows_stage
 from kohort.spark.jobs.stages.state_lookup import read_partials_stage
@@ -48,6 +49,7 @@ from kohort.spark.program.compiled import (
     Discard,
     Join,
     PartialsInput,
+    Peek,
     Route,
     RowsInput,
     SourceSpec,
@@ -205,7 +207,7 @@ class _Flow:
         self, spark: SparkSession, schema: T.StructType, branch: Branch, internal_columns: tuple[str, ...]
     ) -> None:
         self.internal_columns = internal_columns
-        self._pieces: list[list[Transform]] = [[]]
+        self._pieces: list[list[Transform | Peek]] = [[]]
         self._cuts: list[Join | Process] = []
         for step in branch.steps:
             self._add(step)
@@ -236,11 +238,11 @@ class _Flow:
         return rows
 
     def _add(self, step: Step) -> None:
-        if isinstance(step, Transform):
-            self._pieces[-1].append(step)
-        else:
+        if isinstance(step, (Join, Process)):
             self._cuts.append(step)
             self._pieces.append([])
+        else:
+            self._pieces[-1].append(step)
 
     def _end(self, number: int, after: Sequence[str] | None, branch: Branch, rows: DataFrame) -> DataFrame:
         """The columns of a piece's result that what comes after it uses."""
@@ -260,11 +262,13 @@ class _Flow:
         others = [field for field in rows.schema.fields if field.name != PARTITION]
         # Batches without any column have no rows.
         kept = [field for field in others if field.name in used] or others[:1]
-        added = [(field.name, field.dataType) for field in _added(join) if field.name in used]
+        table = join.table.source.schema
+        added = [(theirs, ours, table[theirs].dataType) for theirs, ours in join.added if ours in used]
         # A join that only filters still has to look up.
-        encoded = encoded_schema(tuple(added))
+        encoded = encoded_schema(tuple((theirs, kind) for theirs, _, kind in added))
         passed = [column(field.name).alias(numbered(at)) for at, field in enumerate(kept)]
-        keyed = rows.select(*passed, *[field.name for field in partition], key_text(join.on, Route.TEXT).alias(KEY))
+        key = key_text(join.on, Route.TEXT, join.table.source.key)
+        keyed = rows.select(*passed, *[field.name for field in partition], key.alias(KEY))
         table_join = TableJoin(
             join.table.name,
             arrow_schema(encoded),
@@ -276,7 +280,7 @@ class _Flow:
         given = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(kept)]
         looked_up = [T.StructField(_JOINED + field.name, field.dataType) for field in encoded.fields]
         done = keyed.mapInArrow(join_stage(context, table_join), T.StructType([*given, *partition, *looked_up]))
-        decoded = [decoded_column(column(_JOINED + name), kind).alias(name) for name, kind in added]
+        decoded = [decoded_column(column(_JOINED + theirs), kind).alias(ours) for theirs, ours, kind in added]
         back = [column(numbered(at)).alias(field.name) for at, field in enumerate(kept)]
         return done.select(*back, *[field.name for field in partition], *decoded)
 
@@ -324,10 +328,13 @@ def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:
             return rows
 
 
-def _transformed(rows: DataFrame, piece: Sequence[Transform]) -> DataFrame:
+def _transformed(rows: DataFrame, piece: Sequence[Transform | Peek]) -> DataFrame:
     """Rows after the user's functions, which don't see `HIDDEN`."""
     for step in piece:
-        rows = transformed(rows, step.function, HIDDEN)
+        if isinstance(step, Peek):
+            rows = rows.mapInArrow(peek_stage(step.function, frozenset(_INTERNAL)), rows.schema)
+        else:
+            rows = transformed(rows, step.function, HIDDEN)
     return rows
 
 
@@ -345,8 +352,8 @@ def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
 
 
 def _added(join: Join) -> list[T.StructField]:
-    fields = join.table.source.schema.fields
-    return [T.StructField(field.name, field.dataType) for field in fields if field.name not in join.on]
+    table = join.table.source.schema
+    return [T.StructField(ours, table[theirs].dataType) for theirs, ours in join.added]
 
 
 def _with(schema: T.StructType, internal: Sequence[str]) -> T.StructType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ class Keyed:
     Attributes:
         where: how messages call the stream.
         key: its columns; () for unknown.
+        key_names: what they are called in the records' keys.
         lost: why it doesn't hold any more; "" if it does, or never did.
         schema: the stream's columns.
         partitioner: how keys become partitions.
@@ -37,6 +39,7 @@ class Keyed:
 
     where: str
     key: tuple[str, ...]
+    key_names: tuple[str, ...]
     lost: str
     schema: StructType
     partitioner: Partitioner
@@ -48,7 +51,7 @@ def aggregate_spec(
     rows: DataFrame,
     changelog: str,
     event_time: str | None,
-    routed_by: tuple[str, ...],
+    route: Mapping[str, str],
     *,
     in_place: bool,
 ) -> AggregateSpec:
@@ -60,7 +63,7 @@ def aggregate_spec(
         rows: a DataFrame of the rows' schema.
         changelog: its topic.
         event_time: the stream's, if it is there.
-        routed_by: the columns that the subtopology's input is keyed by, in order.
+        route: the columns that the subtopology's input is keyed by, in order, and what they are called in its keys.
         in_place: whether that is the stream's own input.
 
     Raises:
@@ -92,7 +95,8 @@ def aggregate_spec(
         state_columns=state,
         output_columns=output,
         route=Route.TEXT if in_place or arrow is not None else Route.JSON,
-        routed_by=routed_by,
+        routed_by=tuple(route),
+        route_names=tuple(route.values()),
     )
 
 
@@ -145,6 +149,8 @@ def _check_window(where: str, window: WindowSpec, columns: tuple[str, ...], sche
             f"{where}: window({name!r}) needs a TIMESTAMP column, but {name!r} is "
             f"{found.simpleString().upper()}. {remedy}"
         )
+    if window.end in columns:
+        raise ProgramError(f"{where}: {window.end!r} is grouped by, so the window's end needs another name")
     if "window" in columns:
         raise ProgramError(f"{where}: with a window no column that is grouped by can be called 'window': rename it")
 
@@ -206,7 +212,9 @@ def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggreg
     assert definition.state is not None
     state = parsed_schema(f"{where}: state", definition.state)
     columns, window = definition.grouped._columns, definition.grouped._window
-    taken = {name.lower() for name in columns} | {"state"} | ({"window"} if window is not None else set())
+    taken = {name.lower() for name in columns} | {"state"}
+    if window is not None:
+        taken |= {"window", (window.end or "window").lower()}
     if clash := [name for name in state.names if name.lower() in taken]:
         raise ProgramError(f"{where}: a state column can't be called {clash[0]!r}: the key or the store has that name")
     fields = [each for each in rows.schema.fields if each.name != PARTITION]

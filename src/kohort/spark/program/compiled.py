@@ -164,21 +164,39 @@ class Transform:
 
 @dataclass(frozen=True)
 class Join:
-    """The table's columns, but for those in `on`, are added to each row.
+    """Columns of the table are added to each row.
 
     Attributes:
-        table: what is joined; its key are the columns in `on`, in this order.
+        table: what is joined.
+        on: the rows' columns that are the table's key, in its order.
         how: "inner" (rows without a match go) or "left" (they stay, with nulls).
         is_global: whether the table is looked up in the global store, not in the task's.
+        columns: of the table, which are added, and what they are called then; None: all but its key's, as they are.
     """
 
     table: TableStore
     on: tuple[str, ...]
     how: str
     is_global: bool
+    columns: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def added(self) -> tuple[tuple[str, str], ...]:
+        """The table's columns that are added, and what they are called then."""
+        if self.columns is not None:
+            return self.columns
+        source = self.table.source
+        return tuple((name, name) for name in source.schema.names if name not in source.key)
 
 
-Step = Transform | Join | Process
+@dataclass(frozen=True)
+class Peek:
+    """A function of the user's sees the rows, as Arrow tables, on executors."""
+
+    function: Callable[[Any], object]
+
+
+Step = Transform | Peek | Join | Process
 
 
 # Aggregates ----------------------------------------------------------------------------------------------------------
@@ -218,6 +236,7 @@ class AggregateSpec:
         output_columns: what comes out beside the key, in Spark's types.
         route: how the key of the subtopology's input holds the columns of `routed_by`, to find a key's partition.
         routed_by: the columns of `group`, in the order in which they are in that key.
+        route_names: what they are called there; () for the same.
     """
 
     name: str
@@ -232,6 +251,7 @@ class AggregateSpec:
     output_columns: tuple[tuple[str, DataType], ...]
     route: Route
     routed_by: tuple[str, ...]
+    route_names: tuple[str, ...] = ()
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -247,6 +267,16 @@ class AggregateSpec:
     def heap_bytes(self) -> int:
         """About how much of the JVM's heap a group takes while it is aggregated."""
         return sum(aggregation.heap_bytes for _, aggregation in self.aggregations)
+
+    @property
+    def shown_columns(self) -> StructType:
+        """The columns of outputs: the window's start and end, as far as there are such, the group's, the results."""
+        from pyspark.sql.types import StructField, StructType, TimestampType
+
+        window = self.window
+        names = [] if window is None else ["window", *([] if window.end is None else [window.end])]
+        times = [StructField(name, TimestampType()) for name in names]
+        return StructType([*times, *(StructField(name, kind) for name, kind in (*self.group, *self.output_columns))])
 
     def partial_columns(self) -> list[Column]:
         """Aggregate expressions over rows that give the state columns, by name and in their types.
@@ -277,11 +307,11 @@ class ToTopic:
     """Rows, or an aggregate's groups, become records of a topic of the user's.
 
     Attributes:
-        key: columns that make the record's key (`Route.TEXT`); None for no key. Of an aggregate: always None, since its
-            records have the store's keys.
-        format: of the value: "json", "avro", "string" or "raw"; of an aggregate: always "json".
-        columns: those that make the value: of "string" and "raw" just one. Of an aggregate: (), since it is all.
+        key: columns that make the record's key (`Route.TEXT`); None for no key, of an aggregate for the store's.
+        format: of the value: "json", "avro", "string" or "raw".
+        columns: those that make the value: of "string" and "raw" just one. Of an aggregate's JSON: (), for all.
         avro_schema: the value's, as JSON; None for the one that follows from the columns.
+        plain_decimals: of an aggregate's key: see `kohort.spark.jobs.arrow_key_encoding.key_texts`.
     """
 
     topic: str
@@ -289,6 +319,7 @@ class ToTopic:
     format: str
     columns: tuple[str, ...] = ()
     avro_schema: str | None = None
+    plain_decimals: bool = True
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ known at a point. Where records have to move to other tasks, the subtopology end
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from kohort.spark.program.compiled import (
     Input,
     Join,
     PartialsInput,
+    Peek,
     Program,
     RowsInput,
     SourceSpec,
@@ -38,8 +40,10 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.output_checks import group_output, written_columns
 from kohort.spark.program.processors import processor
 from kohort.spark.program.settings import AppSettings, check_name
+from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
@@ -47,6 +51,7 @@ from kohort.spark.program.streams import (
     Graph,
     JoinDef,
     OutputDef,
+    PeekDef,
     ProcessDef,
     RepartitionDef,
     SinkDef,
@@ -56,7 +61,7 @@ from kohort.spark.program.streams import (
     TransformDef,
 )
 from kohort.spark.program.topology import topology
-from kohort.spark.program.transform_checks import called, explained, identities, over_several_rows
+from kohort.spark.program.transform_checks import called, over_several_rows, passed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,6 +96,7 @@ class _Flow:
         where: how messages call it.
         rows: a DataFrame of no rows, with `_stream_time` as long as that goes with them.
         key: what its records are keyed by, as far as that still holds; () for unknown.
+        key_names: what these columns are called in the records' keys.
         lost: why that doesn't hold any more; "" if it does, or never did.
         retimed: what has changed the event time since the records were read; "" if nothing has.
         partitioner: how its records' keys become partitions.
@@ -101,6 +107,7 @@ class _Flow:
     steps: tuple[Step, ...]
     rows: DataFrame
     key: tuple[str, ...]
+    key_names: tuple[str, ...]
     event_time: str | None
     lost: str = ""
     retimed: str = ""
@@ -252,6 +259,9 @@ class _Compiler:
                 return self._transform(flow, step)
             case JoinDef():
                 return self._join(flow, step)
+            case PeekDef(function=function):
+                check_types(f"{flow.where}: peek", _without_partition(flow.frame.schema))
+                return replace(flow, steps=(*flow.steps, Peek(function)))
             case StreamJoinDef():
                 return self._join_stream(flow, step, self._root(stream).topic)
             case ProcessDef():
@@ -265,26 +275,30 @@ class _Compiler:
         source: SourceSpec = draft.input.source
         rows = self._rows(source.schema)
         where, partitioner = f"stream {origin.topic!r}", source.partitioner
-        return _Flow(where, draft, (), rows, source.key, source.event_time, partitioner=partitioner)
+        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, partitioner=partitioner)
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
-        name = getattr(step.function, "__name__", type(step.function).__name__)
-        where = f"{flow.where}: transform({'lambda' if name == '<lambda>' else name})"
+        where = f"{flow.where}: {_label(step.function)}"
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
         check_names(where, [name for name in made.columns if name != PARTITION])
         made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
-        before, after = identities(flow.frame), identities(made)
-        gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
+        there = passed(made, flow.rows)
+        gone = [name for name in flow.key if name not in there]
+        gone += [] if PARTITION in there.get(PARTITION, ()) else [PARTITION]
         schema = made.schema
-        event_time = flow.event_time if flow.event_time in _times(schema) else None
+        event_time = flow.event_time
         lost, retimed = flow.lost, flow.retimed
-        if event_time is not None and before[event_time] != after.get(event_time):
-            retimed = where
+        if event_time is not None:
+            names = there.get(event_time, ())
+            if event_time in _times(schema):
+                retimed = retimed if event_time in names else where
+            else:
+                event_time = names[0] if names else None
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
-        key = () if gone else flow.key
+        key = () if gone else tuple(there[name][0] for name in flow.key)
         rows = empty_frame(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
             flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
@@ -295,11 +309,11 @@ class _Compiler:
         table = self._tables.get(step.table)
         if table is None:
             raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
-        keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema, flow.partitioner)
-        on, schema = joined(keyed, table, step)
+        keyed = Keyed(flow.where, flow.key, flow.key_names, flow.lost, flow.frame.schema, flow.partitioner)
+        on, columns, schema = joined(keyed, table, step)
         if not table.is_global:
             self._assign_table(flow, table)
-        compiled = Join(table, on, step.how, table.is_global)
+        compiled = Join(table, on, step.how, table.is_global, columns)
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
 
@@ -318,8 +332,8 @@ class _Compiler:
         event_time = flow.event_time if flow.event_time in _times(output) else None
         lost = f"{where} may give rows of other groups"
         return replace(
-            flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), key=(), event_time=event_time,
-            lost=lost, retimed=where,
+            flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), key=(), key_names=(),
+            event_time=event_time, lost=lost, retimed=where,
         )  # fmt: skip
 
     def _join_stream(self, flow: _Flow, step: StreamJoinDef, topic: str) -> _Flow:
@@ -340,7 +354,7 @@ class _Compiler:
             each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
         draft = _Draft(RowsInput(topic, compiled.schema, on))
         self._drafts.append(draft)
-        return _Flow(where, draft, (compiled.step,), self._rows(compiled.step.output), on, None)
+        return _Flow(where, draft, (compiled.step,), self._rows(compiled.step.output), on, on, None)
 
     def _changelog(self, name: str, what: str) -> str:
         self._take_name(name, self._names)
@@ -374,7 +388,7 @@ class _Compiler:
         if PARTITION not in parent.frame.columns:
             self._partition_lost[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
         where = f"{parent.where}, repartitioned by {', '.join(key)}"
-        return _Flow(where, draft, (), self._rows(schema), key, parent.event_time)
+        return _Flow(where, draft, (), self._rows(schema), key, key, parent.event_time)
 
     def _rows(self, schema: StructType) -> DataFrame:
         from pyspark.sql.types import IntegerType, LongType, StructField
@@ -389,22 +403,19 @@ class _Compiler:
         schema = _without_partition(flow.frame.schema)
         for name in output.key or ():
             one_of(f"{where}: key {name!r}", name, schema)
-        columns = tuple(schema.names)
-        if not columns:
+        if not schema.fields:
             raise ProgramError(f"{where}: there is no column left to write")
-        _check_written(where, output, flow.frame, schema)
-        if output.format in ("string", "raw"):
-            columns = (_lone_column(where, output, schema),)
+        columns = written_columns(where, output, schema, flow.frame)
         self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
 
     def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
         where = f"{flow.where}: aggregate({end.name!r})"
         group = end.grouped._columns
         changelog = self._internal(f"{end.name}-changelog", f"aggregate {end.name!r}")
-        outputs = tuple(ToTopic(output.topic, None, output.format) for output in end.outputs)
         in_place = bool(flow.key) and set(flow.key) == set(group)
-        routed_by = flow.key if in_place else group
-        spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, routed_by, in_place=in_place)
+        route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
+        spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, route, in_place=in_place)
+        outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             self._check_stream_time(where, flow)
@@ -458,6 +469,13 @@ class _Compiler:
         flow.draft.branches.append(Branch(flow.steps, terminal))
 
 
+def _label(function: Callable[[DataFrame], DataFrame]) -> str:
+    if isinstance(function, Shortcut):
+        return function.label
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"transform({'lambda' if name == '<lambda>' else name})"
+
+
 def _times(schema: StructType) -> set[str]:
     from pyspark.sql.types import TimestampType
 
@@ -474,38 +492,6 @@ def _without_partition(schema: StructType) -> StructType:
     from pyspark.sql.types import StructType
 
     return StructType([each for each in schema.fields if each.name != PARTITION])
-
-
-def _check_written(where: str, output: OutputDef, frame: DataFrame, schema: StructType) -> None:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from kohort.spark.formats import FormatError, encoder
-
-    if output.format == "json":
-        with explained(where):
-            frame.drop(PARTITION).select(F.to_json(F.struct("*")))
-    elif output.format == "avro":
-        try:
-            encoder("avro", schema, output.avro_schema)
-        except FormatError as error:
-            raise ProgramError(f"{where}: {error}") from None
-
-
-def _lone_column(where: str, output: OutputDef, schema: StructType) -> str:
-    kind = {"string": "string", "raw": "binary"}[output.format]
-    names = [name for name in schema.names if name not in (output.key or ())]
-    chosen = "value" if "value" in schema.names else names[0] if len(names) == 1 else None
-    if chosen is None:
-        raise ProgramError(
-            f'{where}: format="{output.format}" writes one column, but there are {", ".join(names)}. '
-            f"Make a column `value` in a transform, or select the one that is wanted"
-        )
-    found = schema[chosen].dataType.simpleString()
-    if found != kind:
-        raise ProgramError(
-            f'{where}: format="{output.format}" writes {kind.upper()}, but {chosen!r} is {found.upper()}'
-        )
-    return chosen
 
 
 def _readable(name: str) -> str:

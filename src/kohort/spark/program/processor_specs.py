@@ -34,8 +34,8 @@ class StateSpec:
         changelog: its changelog topic.
         columns: what is kept for each key or row.
         map_key: of a map, the columns of its keys.
-        bucket_ms: of a store with a retention, how long a bucket of time is; 0 for none.
-        retention_ms: how long after its start a bucket is kept.
+        bucket_ms: of a store whose keys begin with a time, how long a bucket of time is; 0 for none.
+        retention_ms: how long after its start a bucket is kept by stream time; 0 where the processor itself forgets.
     """
 
     name: str

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.spark.errors import ProgramError
-from kohort.spark.formats import FORMATS
 from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Emit
+from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import TIMERS
 from kohort.spark.program.settings import check_name
+from kohort.spark.program.shortcuts import Shortcuts
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
 from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef", "ProcessDef",
-    "RepartitionDef", "SinkDef", "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
+    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef", "PeekDef",
+    "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
 ]  # fmt: skip
 
 
@@ -43,12 +44,27 @@ class TransformDef:
 
 
 @dataclass(eq=False)
+class PeekDef:
+    """A function of the user's that sees rows go by."""
+
+    function: Callable[[Any], object]
+
+
+@dataclass(eq=False)
 class JoinDef:
-    """A join with a table."""
+    """A join with a table.
+
+    Attributes:
+        on: the table's key columns by the stream's; None where both are called alike.
+        columns: what the table's columns are called that are added; None: all but the key's, as they are.
+        prefix: goes before the names of those that are added.
+    """
 
     table: TableDef
-    on: tuple[str, ...] | None
+    on: dict[str, str] | None
     how: str
+    columns: dict[str, str] | None = None
+    prefix: str = ""
 
 
 @dataclass(eq=False)
@@ -76,9 +92,6 @@ class ProcessDef:
     timers: bool
 
 
-StepDef = TransformDef | JoinDef | StreamJoinDef | ProcessDef
-
-
 @dataclass(eq=False)
 class RepartitionDef:
     """A stream that goes through a repartition topic, by other columns."""
@@ -97,6 +110,18 @@ class OutputDef:
     key: tuple[str, ...] | None
     format: str
     avro_schema: str | None = None
+
+
+def output_of(topic: str, key: str | Sequence[str] | None, format: str, schema: str | None) -> OutputDef:  # noqa: A002
+    """A topic that is written.
+
+    Raises:
+        ProgramError: arguments that can't be.
+    """
+    known_format(f"to({topic!r})", format)
+    if schema is not None and format != "avro":
+        raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
+    return OutputDef(check_name("to", topic), None if key is None else column_names("key", key), format, schema)
 
 
 @dataclass(eq=False)
@@ -120,6 +145,7 @@ class AggregateDef:
     outputs: list[OutputDef] = field(default_factory=list)
 
 
+StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef
 End = SinkDef | AggregateDef
 
 
@@ -161,13 +187,13 @@ class GlobalTable(Table):
     """The last record of each key of a topic, all of it on every instance. Any stream can be joined to it."""
 
 
-class Stream(Advised):
+class Stream(Shortcuts):
     """Records of a topic as rows of a DataFrame: an epoch's at a time.
 
     Each method gives another stream and leaves this one as it is, so a stream can be used several times.
     """
 
-    instead = "it has transform, join, repartition, group_by and to"
+    instead = "it has transform, where, select, with_columns, branch, peek, join, repartition, group_by and to"
 
     def __init__(self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[StepDef, ...] = ()) -> None:
         self._graph = graph
@@ -190,8 +216,31 @@ class Stream(Advised):
             raise ProgramError(f"transform takes a function that makes a DataFrame of a DataFrame, not {function!r}")
         return self._with(TransformDef(function))
 
+    def peek(self, function: Callable[[Any], object]) -> Stream:
+        """The same stream, whose rows a function sees as they go by, for logs and while a program is being written.
+
+            flights.peek(print)
+
+        Args:
+            function: gets a `pyarrow.Table` of some rows of a task, as often as it takes to see all. It runs on
+                executors, so it must be one that can be pickled, and what it prints comes there. What it returns is
+                dropped. Rows of an epoch that is run again, or that several branches need, come several times.
+
+        Raises:
+            ProgramError: no function is given.
+        """
+        if not callable(function):
+            raise ProgramError(f"peek takes a function over a pyarrow.Table, not {function!r}")
+        return self._with(PeekDef(function))
+
     def join(
-        self, table: Table, on: str | Sequence[str] | None = None, how: Literal["inner", "left"] = "inner"
+        self,
+        table: Table,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        how: Literal["inner", "left"] = "inner",
+        *,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        prefix: str = "",
     ) -> Stream:
         """Each row with the table's columns added, as the table is when the row is processed.
 
@@ -202,8 +251,12 @@ class Stream(Advised):
         Args:
             table: a table, whose key the stream must be keyed by, and whose topic needs as many partitions; or a global
                 table. A table can be joined to the streams of one topic, a global one to all.
-            on: the table's key columns, which the stream must have too; by default these.
+            on: the table's key columns, which the stream must have too; by default these. Where the stream calls them
+                otherwise: its column, and the table's, as {"auction": "id"}.
             how: what becomes of rows without a match: "inner" drops them, "left" keeps them, with nulls.
+            columns: which of the table's columns are added, as ["name", "city"], or with what they are called then, as
+                {"name": "seller_name"}. By default all but those of its key.
+            prefix: goes before the names of the columns that are added, so that they differ from the stream's.
 
         Raises:
             ProgramError: arguments that can't be.
@@ -217,7 +270,7 @@ class Stream(Advised):
             raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
         if how not in ("inner", "left"):
             raise ProgramError(f'join(how={how!r}): a stream is joined to a table "inner" or "left"')
-        return self._with(JoinDef(table._definition, None if on is None else column_names("on", on), how))
+        return self._with(JoinDef(table._definition, matched_columns(on), how, *added_columns(columns, prefix)))
 
     def join_stream(
         self,
@@ -334,11 +387,7 @@ class Stream(Advised):
         Raises:
             ProgramError: arguments that can't be.
         """
-        known_format(f"to({topic!r})", format)
-        if schema is not None and format != "avro":
-            raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
-        output = OutputDef(check_name("to", topic), None if key is None else column_names("key", key), format, schema)
-        self._graph.ends.append(SinkDef(self, output))
+        self._graph.ends.append(SinkDef(self, output_of(topic, key, format, schema)))
         return self
 
     def _advice(self, name: str) -> str:
@@ -346,6 +395,8 @@ class Stream(Advised):
             return "group it first, as .group_by(…).aggregate(…)"
         if name.lower() == "groupby":
             return "say .group_by(…).aggregate(…)"
+        if name in ("filter", "withColumn", "withColumns"):
+            return f"say .{'where' if name == 'filter' else 'with_columns'}(…)"
         if of_a_dataframe(name):
             return f"DataFrames have it, so say .transform(lambda df: df.{name}(…))"
         return super()._advice(name)
@@ -501,6 +552,9 @@ class GroupedStream(Advised):
         reserved = {"state": "the store keeps its own state under that name", "window": "that is the window's start"}
         if why := reserved.get(result.lower()):
             raise ProgramError(f"aggregate({name!r}): a column can't be called {result!r}: {why}")
+        window = self._window
+        if window is not None and window.end is not None and window.end.lower() == result.lower():
+            raise ProgramError(f"aggregate({name!r}): {result!r} is the window's end; give one another name")
         if grouped := [column for column in self._columns if column.lower() == result.lower()]:
             raise ProgramError(f"aggregate({name!r}): {grouped[0]!r} is grouped by; give {result!r} another name")
         if len(alike := [each for each in results if each.lower() == result.lower()]) > 1:
@@ -530,24 +584,30 @@ class Aggregated(Advised):
     def __init__(self, definition: AggregateDef) -> None:
         self._definition = definition
 
-    def to(self, topic: str, format: str = "json") -> Aggregated:  # noqa: A002
+    def to(
+        self,
+        topic: str,
+        format: str = "json",  # noqa: A002
+        *,
+        key: str | Sequence[str] | None = None,
+        schema: str | None = None,
+    ) -> Aggregated:
         """Write the groups to a topic as they change, or as they close.
 
-        The record's key is a JSON object of the group's columns, with the window's start first (`window`); the
-        value has these and the aggregates.
+        The value has the group's columns, with the window's start first (`window`), then its end where the window has
+        a name for that, and the aggregates.
+
+        Args:
+            topic: it must exist.
+            format: of the value, as of `Stream.to`.
+            key: columns of the group, `window` or the window's end: of one its text, of several a JSON object. By
+                default the store's key: a JSON object of all the group's columns, with the window's start first.
+            schema: for "avro", as of `Stream.to`.
 
         Raises:
-            ProgramError: the format isn't JSON.
+            ProgramError: arguments that can't be.
         """
-        check_name("to", topic)
-        if format != "json":
-            known_format(f"to({topic!r})", format)
-            others = ", ".join(each for each in FORMATS if each != "json")
-            raise ProgramError(
-                f"to({topic!r}, format={format!r}): an aggregate is written as JSON. For {others} read that topic with "
-                f"app.stream, and write it again"
-            )
-        self._definition.outputs.append(OutputDef(topic, None, format))
+        self._definition.outputs.append(output_of(topic, key, format, schema))
         return self
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from kohort.spark.program.compiled import (
     CompiledSubtopology,
     Discard,
     Join,
+    Peek,
     Program,
     Step,
     TableStore,
@@ -110,7 +111,7 @@ def _step(step: Step, names: _Names) -> _Node:
     if isinstance(step, Process):
         return names.processor(step.operation.kind, *(state.store for state in step.states))
     if not isinstance(step, Join):
-        return names.processor("KSTREAM-TRANSFORM")
+        return names.processor("KSTREAM-PEEK" if isinstance(step, Peek) else "KSTREAM-TRANSFORM")
     stores = () if step.is_global else (step.table.name,)  # Kafka Streams names no global stores here
     return names.processor("KSTREAM-LEFTJOIN" if step.how == "left" else "KSTREAM-JOIN", *stores)
 

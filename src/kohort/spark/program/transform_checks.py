@@ -32,13 +32,34 @@ _OVER_SEVERAL: Final[dict[str, str]] = {
 }
 
 
-def identities(frame: DataFrame) -> dict[str, int]:
-    """The ids by which Spark tells columns apart. What is passed through keeps its id, what is computed has another.
+def passed(frame: DataFrame, source: DataFrame) -> dict[str, tuple[str, ...]]:
+    """The columns of `source` that a plan passes on as they are, and what each is called then: first its own name, if
+    one of them is that.
 
-    A union has the ids of its first side, whatever is in the others: its columns have none here.
+    It goes by the ids by which Spark tells columns apart: what is passed on keeps its id, or is renamed; what is
+    computed has another. A union has the ids of its first side, whatever is in the others: none are passed there.
     """
     plan = analyzed(frame)
-    return {} if _has_union(plan) else {column.name: column.id for column in plan.output}
+    if _has_union(plan):
+        return {}
+    sources: dict[int, int] = {}
+
+    def walk(node: PlanNode) -> None:
+        for child in node.children:
+            walk(child)
+        for new, old in node.renamed.items():
+            sources[new] = sources.get(old, old)
+
+    walk(plan)
+    names: dict[int, list[str]] = {}
+    for column in plan.output:
+        names.setdefault(sources.get(column.id, column.id), []).append(column.name)
+    before = analyzed(source).output
+    return {
+        column.name: tuple(sorted(names[column.id], key=lambda name: name != column.name))
+        for column in before
+        if column.id in names
+    }
 
 
 def _has_union(node: PlanNode) -> bool:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from kohort.spark.errors import ProgramError
+from kohort.spark.program.column_checks import check_names, column_names
 
 __all__ = ["Duration", "WindowSpec", "duration_ms", "window"]
 
@@ -35,6 +36,7 @@ class WindowSpec:
         slide_ms: from the beginning of one to that of the next; equal to `size_ms` for tumbling windows.
         grace_ms: how long after its end a window takes rows; later ones are dropped and counted. None: always.
         retention_ms: how long after its beginning a window stays in the store. None: for ever.
+        end: the column of outputs that has the window's end. None: no column has it.
     """
 
     column: str
@@ -42,6 +44,7 @@ class WindowSpec:
     slide_ms: int
     grace_ms: int | None
     retention_ms: int | None
+    end: str | None = None
 
 
 def window(
@@ -51,6 +54,7 @@ def window(
     slide: Duration | None = None,
     grace: Duration | None = None,
     retention: Duration | None = None,
+    end: str | None = None,
 ) -> WindowSpec:
     """Windows to group by.
 
@@ -63,6 +67,8 @@ def window(
         grace: how long after its end a window still takes rows, by the stream's own time: the largest until then in
             the row's partition, its own included. Without, rows are never late. Needed for `emit="close"`.
         retention: how long after its beginning a window can be asked for; it is removed then. Without, it stays.
+        end: a name for a column of outputs that has the window's end, beside its start, `window`. It is when the next
+            one begins, so no row's time is as late.
 
     Raises:
         ProgramError: lengths that can't be.
@@ -91,7 +97,10 @@ def window(
                 f"window({column!r}): retention={retention!r} is shorter than size and grace together, "
                 f"{size!r} + {grace!r}: windows would be removed that still take rows"
             )
-    return WindowSpec(column, size_ms, slide_ms, grace_ms, retention_ms)
+    if end is not None:
+        column_names(f"window({column!r}): end", end)
+        check_names(f"window({column!r}): end", ["window", end])
+    return WindowSpec(column, size_ms, slide_ms, grace_ms, retention_ms, end)
 
 
 def duration_ms(name: str, value: Duration, *, least: int = 1) -> int:

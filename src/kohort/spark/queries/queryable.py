@@ -50,6 +50,7 @@ class StoreInfo:
             is looked for in all partitions.
         micros: whether times in keys always have µs, as in routes; else only where they aren't 0.
         partitioner: how a route becomes a partition.
+        route_names: what the columns of `routed_by` are called in the route; () for the same.
     """
 
     name: str
@@ -62,6 +63,7 @@ class StoreInfo:
     partition_certain: bool = False
     micros: bool = False
     partitioner: Partitioner = "murmur2"
+    route_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

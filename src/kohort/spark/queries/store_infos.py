@@ -43,6 +43,7 @@ def _of_aggregate(spec: AggregateSpec, subtopology: CompiledSubtopology) -> Stor
         subtopology=subtopology.id,
         route=spec.route,
         routed_by=spec.routed_by,
+        route_names=spec.route_names,
         partition_certain=not isinstance(subtopology.input, TopicInput),
         partitioner=subtopology.input.source.partitioner if isinstance(subtopology.input, TopicInput) else "murmur2",
     )

@@ -215,7 +215,8 @@ def _route(info: StoreInfo, values: Mapping[str, str]) -> bytes | None:
         return None
     if info.route is Route.JSON or len(info.routed_by) > 1:
         kinds = dict(info.columns)
-        return _bytes(info, _object({name: _in_route(kinds[name], values[name]) for name in info.routed_by}))
+        names = zip(info.routed_by, info.route_names or info.routed_by, strict=True)
+        return _bytes(info, _object({there: _in_route(kinds[name], values[name]) for name, there in names}))
     (name,) = info.routed_by
     if dict(info.columns)[name] not in _PLAIN or values[name] == "null":
         return None  # its text may differ from its JSON

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput
-from kohort.spark.jobs.output_values import output_values
+from kohort.spark.jobs.group_records import group_records
+from kohort.spark.jobs.output_values import output_values, window_starts
 from kohort.spark.runs import runs_of
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
 from kohort.spark.runtime.window_closing import Windows, later
@@ -134,7 +135,7 @@ def _send_changelogs(
     scan: Scan,
 ) -> None:
     """What goes into a store and its changelog, and what of it to outputs."""
-    if store_output.outputs and not store_output.on_close and rows.num_rows:
+    if store_output.has_outputs and not store_output.on_close and rows.num_rows:
         _send_outputs(out, store_output, rows)
     by_partition = _by_partition(rows)
     for partition in sorted({*before, *by_partition}):
@@ -168,7 +169,7 @@ def _close_windows(
     scan: Scan,
 ) -> pa.Table:
     """Publish the groups of windows that close; the rows to keep, with deletions of those that are forgotten."""
-    if store_output.on_close and store_output.outputs and (closing := windows.closing(*times)) is not None:
+    if store_output.on_close and store_output.has_outputs and (closing := windows.closing(*times)) is not None:
         final = _as_of_now(
             scan(store_output.store, partition, *closing), rows.filter(_is_within(rows, closing)), windows.size
         )
@@ -198,13 +199,8 @@ def _as_of_now(stored: pa.Table, fresh: pa.Table, size: int) -> pa.Table:
         return ROWS_SCHEMA.empty_table()
     keys = pa.concat_arrays([*old["key"].chunks, *fresh["key"].chunks])
     values = pa.concat_arrays([*old["value"].chunks, *fresh["value"].chunks])
-    starts = pc.binary_slice(keys, 11, 34)
-    times = pc.cast(
-        pc.strptime(pc.cast(pc.binary_slice(starts, 0, 19), pa.string()), "%Y-%m-%dT%H:%M:%S", "s"), pa.int64()
-    )
-    millis = pc.cast(pc.cast(pc.binary_slice(starts, 20, 23), pa.string()), pa.int64())
     # A time within the window, as Kafka's clients expect of what is in it.
-    stamps = pc.add(pc.add(pc.multiply(times, 1000), millis), size - 1)
+    stamps = pc.add(window_starts(keys), size - 1)
     table = pa.table({"key": keys, "value": values, "timestamp": stamps})
     return table.take(pc.sort_indices(keys))
 
@@ -216,9 +212,14 @@ def _is_within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> Any:
 
 
 def _send_outputs(out: EpochWrites, store_output: StoreOutput, rows: pa.Table) -> None:
-    values = output_values(rows["key"], rows["value"])
-    table = _stamped(pa.table({"key": rows["key"], "value": values, "timestamp": rows["timestamp"]}))
-    out.sent += [(topic, table) for topic in store_output.outputs]
+    keys, values, times = rows["key"], rows["value"], rows["timestamp"]
+    if store_output.outputs:
+        shown = output_values(keys, values, store_output.end)
+        table = _stamped(pa.table({"key": keys, "value": shown, "timestamp": times}))
+        out.sent += [(topic, table) for topic in store_output.outputs]
+    for output in store_output.encoded:
+        key, value = group_records(output, keys, values)
+        out.sent.append((output.topic, _stamped(pa.table({"key": key, "value": value, "timestamp": times}))))
 
 
 def _send_dead_letters(out: EpochWrites, plan: SubtopologyPlan, dead: pa.Table) -> None:

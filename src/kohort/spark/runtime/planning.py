@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
+from kohort.spark.jobs.outputs import GroupOutput, WindowEnd
 from kohort.spark.program.compiled import (
     Aggregate,
+    AggregateSpec,
     CompiledSubtopology,
     PartialsInput,
     Program,
@@ -43,9 +46,36 @@ def unreadable_of(source: SourceSpec) -> Unreadable:
     return Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
 
 
+def _store_output(spec: AggregateSpec, outputs: Sequence[ToTopic]) -> StoreOutput:
+    """What becomes of an aggregate's rows."""
+    window = spec.window
+    end = WindowEnd(window.end, window.size_ms) if window is not None and window.end is not None else None
+    times = () if window is None else ("window", window.end)
+    groups = json.dumps(
+        {"type": "struct", "fields": [each.jsonValue() for each in spec.shown_columns if each.name not in times]}
+    )
+    plain = [each for each in outputs if each.format == "json" and each.key is None]
+    return StoreOutput(
+        spec.name,
+        spec.changelog,
+        None if window is None else Windows(window.size_ms, window.grace_ms, window.retention_ms),
+        tuple(each.topic for each in plain),
+        spec.emit == "close",
+        tuple(
+            GroupOutput(
+                each.topic, each.format, each.key, each.columns, groups, each.avro_schema, window is not None, end,
+                each.plain_decimals,
+            )
+            for each in outputs
+            if each not in plain
+        ),
+        end,
+    )  # fmt: skip
+
+
 def _buckets(state: StateSpec) -> Windows | None:
-    """A store's buckets of time are windows that nothing is written of when they close."""
-    return Windows(state.bucket_ms, 0, state.retention_ms) if state.bucket_ms else None
+    """Buckets of time that the driver forgets are windows of which nothing is written when they close."""
+    return Windows(state.bucket_ms, 0, state.retention_ms) if state.retention_ms else None
 
 
 def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str] | None = None) -> SubtopologyPlan:
@@ -62,14 +92,7 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
                     topic, repartition=True, routed=True, merged_by=(mergers or {}).get(topic)
                 )
             case Aggregate(spec=spec, outputs=outputs):
-                window = spec.window
-                branches[index] = StoreOutput(
-                    spec.name,
-                    spec.changelog,
-                    None if window is None else Windows(window.size_ms, window.grace_ms, window.retention_ms),
-                    tuple(each.topic for each in outputs),
-                    spec.emit == "close",
-                )
+                branches[index] = _store_output(spec, outputs)
     sources = [table.source for table in compiled.tables]
     if isinstance(compiled.input, TopicInput):
         sources.append(compiled.input.source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kohort.spark.jobs.outputs import GroupOutput, WindowEnd
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.window_closing import Windows
 
@@ -15,7 +16,9 @@ class StoreOutput:
 
     Attributes:
         windows: of a windowed aggregate.
-        outputs: topics that get what has changed, or what is final, without the state.
+        outputs: topics that get what has changed, or what is final, without the state: JSON under the store's keys.
+        encoded: topics that get the same otherwise.
+        end: the column of outputs that has a window's end.
         on_close: whether outputs get a window's groups when it is closed, and nothing before.
     """
 
@@ -24,6 +27,13 @@ class StoreOutput:
     windows: Windows | None = None
     outputs: tuple[str, ...] = ()
     on_close: bool = False
+    encoded: tuple[GroupOutput, ...] = ()
+    end: WindowEnd | None = None
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether any topic gets what has changed, or what is final."""
+        return bool(self.outputs or self.encoded)
 
 
 @dataclass(frozen=True)

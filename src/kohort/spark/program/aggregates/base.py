@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kohort.spark.program.aggregates.columnwise import Columnwise
 
-__all__ = ["Aggregation", "Named", "column", "numeric", "state", "type_of"]
+__all__ = ["Aggregation", "Named", "column", "if_true", "numeric", "state", "type_of"]
 
 Named = list[tuple[str, "Column"]]
 """State columns: names and expressions."""
@@ -44,6 +44,16 @@ class Aggregation(ABC):
             ProgramError: it can't be computed over such rows.
         """
         return self
+
+    def filtered(self, condition: Column) -> Aggregation:
+        """Returns the same, bound as this one is, over those rows alone of which a condition is true.
+
+        Raises:
+            ProgramError: it can't be said of this kind.
+        """
+        raise ProgramError(
+            f"{type(self).__name__} can't be told which rows to take: say it in what it computes of them"
+        )
 
     @property
     def heap_bytes(self) -> int:
@@ -102,6 +112,11 @@ def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:
             f"{what}({label(given)}) takes numbers, but {label(given)} is {found.simpleString().upper()}"
         )
     return found
+
+
+def if_true(condition: Column, given: str | Column) -> Column:
+    """The column where a condition is true, and null elsewhere."""
+    return F.when(condition, column(given))
 
 
 def label(given: str | Column) -> str:

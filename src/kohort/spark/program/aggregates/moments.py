@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, DecimalType
 
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, numeric, state, type_of
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, numeric, state, type_of
 from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
+from kohort.spark.program.aggregates.filtered import over
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +29,9 @@ class Avg(Aggregation):
         if not isinstance(numeric("avg", rows, self.of), DecimalType):
             return self
         return replace(self, decimal=type_of(rows, F.avg(column(self.of))))
+
+    def filtered(self, condition: Column) -> Avg:
+        return replace(self, of=if_true(condition, self.of))
 
     @property
     def columnwise(self) -> Columnwise | None:
@@ -68,6 +72,9 @@ class Spread(Aggregation):
         numeric("stddev" if self.root else "variance", rows, self.of)
         return self
 
+    def filtered(self, condition: Column) -> Spread:
+        return replace(self, of=if_true(condition, self.of))
+
     def partial(self, name: str) -> Named:
         of = column(self.of).cast("double")
         n = F.count(of)
@@ -101,16 +108,19 @@ def _together(left: Column, right: Column) -> Column:
     )
 
 
-def avg(of: str | Column) -> Aggregation:
-    """The mean of what isn't null; null if there is nothing. DOUBLE, or DECIMAL of decimals."""
-    return Avg(of)
+def avg(of: str | Column, *, where: str | Column | None = None) -> Aggregation:
+    """The mean of what isn't null; null if there is nothing. DOUBLE, or DECIMAL of decimals. `where` as of `count`."""
+    return over(Avg(of), where)
 
 
-def variance(of: str | Column, *, population: bool = False) -> Aggregation:
-    """The variance of what isn't null: of a sample (null for less than two), or of the whole population. DOUBLE."""
-    return Spread(of, population, root=False)
+def variance(of: str | Column, *, population: bool = False, where: str | Column | None = None) -> Aggregation:
+    """The variance of what isn't null: of a sample (null for less than two), or of the whole population. DOUBLE.
+
+    `where` as of `count`.
+    """
+    return over(Spread(of, population, root=False), where)
 
 
-def stddev(of: str | Column, *, population: bool = False) -> Aggregation:
-    """The standard deviation of what isn't null: the root of `variance`. DOUBLE."""
-    return Spread(of, population, root=True)
+def stddev(of: str | Column, *, population: bool = False, where: str | Column | None = None) -> Aggregation:
+    """The standard deviation of what isn't null: the root of `variance`. DOUBLE. `where` as of `count`."""
+    return over(Spread(of, population, root=True), where)

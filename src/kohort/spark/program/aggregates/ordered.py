@@ -9,7 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, IntegralType, TimestampNTZType, TimestampType
 
 from kohort.spark.errors import ProgramError
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, label, state, type_of
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, label, state, type_of
+from kohort.spark.program.aggregates.filtered import over
 from kohort.spark.program.internal_columns import OFFSET
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class _End(Aggregation):
 
     def bound(self, rows: DataFrame, event_time: str | None) -> _End:
         return _timed(self, "last" if self.latest else "first", rows, event_time)
+
+    def filtered(self, condition: Column) -> _End:
+        return replace(self, by=if_true(condition, _by(self)))
 
     def partial(self, name: str) -> Named:
         of, at = column(self.of), _moment(self)
@@ -82,6 +86,9 @@ class _Collect(Aggregation):
     def bound(self, rows: DataFrame, event_time: str | None) -> _Collect:
         return _timed(self, "collect", rows, event_time)
 
+    def filtered(self, condition: Column) -> _Collect:
+        return replace(self, by=if_true(condition, _by(self)))
+
     def partial(self, name: str) -> Named:
         of, at = column(self.of), _moment(self)
         entry = F.when(at.isNotNull() & of.isNotNull(), _entry(at, F.col(OFFSET), of))
@@ -98,7 +105,13 @@ class _Collect(Aggregation):
         return F.slice(F.sort_array(entries, asc=not self.latest), 1, self.limit)
 
 
-def first(of: str | Column, *, by: str | Column | None = None, ignore_nulls: bool = False) -> Aggregation:
+def first(
+    of: str | Column,
+    *,
+    by: str | Column | None = None,
+    ignore_nulls: bool = False,
+    where: str | Column | None = None,
+) -> Aggregation:
     """The value of the row with the least event time; of several, of the one that came first.
 
     "First" is within a partition. Of rows of several partitions at the same time it is that of the least offset.
@@ -108,17 +121,29 @@ def first(of: str | Column, *, by: str | Column | None = None, ignore_nulls: boo
         by: a column of times (or whole numbers) to go by; by default the stream's `event_time`. Rows without it don't
             count.
         ignore_nulls: take the first value that isn't null.
+        where: as of `count`.
     """
-    return _End(of, by, latest=False, ignore_nulls=ignore_nulls)
+    return over(_End(of, by, latest=False, ignore_nulls=ignore_nulls), where)
 
 
-def last(of: str | Column, *, by: str | Column | None = None, ignore_nulls: bool = False) -> Aggregation:
+def last(
+    of: str | Column,
+    *,
+    by: str | Column | None = None,
+    ignore_nulls: bool = False,
+    where: str | Column | None = None,
+) -> Aggregation:
     """The value of the row with the greatest event time, the last one of several; otherwise as `first`."""
-    return _End(of, by, latest=True, ignore_nulls=ignore_nulls)
+    return over(_End(of, by, latest=True, ignore_nulls=ignore_nulls), where)
 
 
 def collect(
-    of: str | Column, limit: int, *, by: str | Column | None = None, keep: Literal["first", "last"] = "first"
+    of: str | Column,
+    limit: int,
+    *,
+    by: str | Column | None = None,
+    keep: Literal["first", "last"] = "first",
+    where: str | Column | None = None,
 ) -> Aggregation:
     """The values that aren't null, in the order of event time, then as `first` and `last` go: an ARRAY.
 
@@ -127,6 +152,7 @@ def collect(
         limit: the most that are kept.
         by: a column of times (or whole numbers) to go by; by default the stream's `event_time`.
         keep: which ones, if there are more: the first or the last.
+        where: as of `count`.
 
     Raises:
         ProgramError: no limit, or no such `keep`.
@@ -135,7 +161,7 @@ def collect(
         raise ProgramError(f"collect({label(of)}, limit={limit!r}): the limit is a whole number, 1 or more")
     if keep not in ("first", "last"):
         raise ProgramError(f'collect({label(of)}, keep={keep!r}): keep the "first" or the "last"')
-    return _Collect(of, limit, by, latest=keep == "last")
+    return over(_Collect(of, limit, by, latest=keep == "last"), where)
 
 
 def _timed(aggregation: _A, what: str, rows: DataFrame, event_time: str | None) -> _A:
@@ -164,7 +190,11 @@ def _entry(at: Column, offset: Column, value: Column) -> Column:
 
 
 def _moment(aggregation: _End | _Collect) -> Column:
-    by, unit = aggregation.by, aggregation.unit
-    if by is None or unit is None:
+    by = column(_by(aggregation))
+    return by.cast("bigint") if aggregation.unit == "number" else F.unix_micros(by.cast("timestamp"))
+
+
+def _by(aggregation: _End | _Collect) -> str | Column:
+    if aggregation.by is None or aggregation.unit is None:
         raise TypeError("an aggregate by event time must be bound to rows before it is computed")
-    return column(by).cast("bigint") if unit == "number" else F.unix_micros(column(by).cast("timestamp"))
+    return aggregation.by

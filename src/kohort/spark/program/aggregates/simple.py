@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, numeric, state
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, numeric, state
 from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
+from kohort.spark.program.aggregates.filtered import over
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["count", "max_", "min_", "sum_"]
+__all__ = ["count", "count_if", "max_", "min_", "sum_"]
 
 
 @dataclass(frozen=True)
 class Count(Aggregation):
     of: str | Column | None
+
+    def filtered(self, condition: Column) -> Count:
+        return replace(self, of=if_true(condition, F.lit(1) if self.of is None else self.of))
 
     @property
     def columnwise(self) -> Columnwise:
@@ -42,6 +46,9 @@ class Sum(Aggregation):
         numeric("sum_", rows, self.of)
         return self
 
+    def filtered(self, condition: Column) -> Sum:
+        return replace(self, of=if_true(condition, self.of))
+
     @property
     def columnwise(self) -> Columnwise:
         return Columnwise((Fold.SUM,))
@@ -61,6 +68,9 @@ class Extreme(Aggregation):
     of: str | Column
     largest: bool
 
+    def filtered(self, condition: Column) -> Extreme:
+        return replace(self, of=if_true(condition, self.of))
+
     @property
     def columnwise(self) -> Columnwise:
         return Columnwise((Fold.MAX if self.largest else Fold.MIN,))
@@ -78,24 +88,38 @@ class Extreme(Aggregation):
         return F.max(of) if self.largest else F.min(of)
 
 
-def count(of: str | Column | None = None) -> Aggregation:
-    """How many rows there are, or in how many `of` isn't null. BIGINT."""
-    return Count(of)
+def count(of: str | Column | None = None, *, where: str | Column | None = None) -> Aggregation:
+    """How many rows there are, or in how many `of` isn't null. BIGINT.
+
+    Args:
+        of: a column; None counts rows.
+        where: a condition, as text ("price < 100") or Column: only rows of which it is true count. All aggregates
+            take one.
+    """
+    return over(Count(of), where)
 
 
-def sum_(of: str | Column) -> Aggregation:
-    """The sum of what isn't null; null if there is nothing.
+def count_if(condition: str | Column) -> Aggregation:
+    """Of how many rows a condition is true, given as text ("price < 100") or Column. BIGINT."""
+    return over(Count(None), condition)
+
+
+def sum_(of: str | Column, *, where: str | Column | None = None) -> Aggregation:
+    """The sum of what isn't null; null if there is nothing. `where` as of `count`.
 
     Its type is that of Spark's `sum`: BIGINT, DOUBLE or DECIMAL. A BIGINT that overflows fails, as in Spark.
     """
-    return Sum(of)
+    return over(Sum(of), where)
 
 
-def min_(of: str | Column) -> Aggregation:
-    """The smallest value that isn't null; null if there is none."""
-    return Extreme(of, largest=False)
+def min_(of: str | Column, *, where: str | Column | None = None) -> Aggregation:
+    """The smallest value that isn't null; null if there is none. `where` as of `count`."""
+    return over(Extreme(of, largest=False), where)
 
 
-def max_(of: str | Column) -> Aggregation:
-    """The largest value that isn't null; null if there is none. NaN is larger than all numbers, as in Spark."""
-    return Extreme(of, largest=True)
+def max_(of: str | Column, *, where: str | Column | None = None) -> Aggregation:
+    """The largest value that isn't null; null if there is none. NaN is larger than all numbers, as in Spark.
+
+    `where` as of `count`.
+    """
+    return over(Extreme(of, largest=True), where)

@@ -22,7 +22,17 @@ from pyspark.sql.types import (
 )
 
 from kohort.spark.errors import ProgramError
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, label, numeric, state, type_of
+from kohort.spark.program.aggregates.base import (
+    Aggregation,
+    Named,
+    column,
+    if_true,
+    label,
+    numeric,
+    state,
+    type_of,
+)
+from kohort.spark.program.aggregates.filtered import over
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,6 +61,9 @@ class Distinct(Aggregation):
             return replace(self, hashed_as="int")
         # A timestamp's text depends on the session's time zone.
         return replace(self, hashed_as="micros" if isinstance(found, TimestampType) else "string")
+
+    def filtered(self, condition: Column) -> Distinct:
+        return replace(self, of=if_true(condition, self.of))
 
     @property
     def heap_bytes(self) -> int:
@@ -81,6 +94,9 @@ class Percentile(Aggregation):
     def bound(self, rows: DataFrame, event_time: str | None) -> Percentile:
         return replace(self, whole=isinstance(numeric("approx_percentile", rows, self.of), IntegralType))
 
+    def filtered(self, condition: Column) -> Percentile:
+        return replace(self, of=if_true(condition, self.of))
+
     @property
     def heap_bytes(self) -> int:
         return 256 + 24 * self.k
@@ -104,23 +120,26 @@ class Percentile(Aggregation):
         return F.when(size(sketch) > 0, quantile(sketch, at))  # Spark fails over an empty sketch
 
 
-def approx_distinct(of: str | Column, *, lg_k: int = 12) -> Aggregation:
+def approx_distinct(of: str | Column, *, lg_k: int = 12, where: str | Column | None = None) -> Aggregation:
     """About how many different values there are that aren't null. BIGINT.
 
     Args:
         of: a column of single values.
         lg_k: the sketch has 2^lg_k places, from 4 to 21. The relative error is 1.04 / sqrt(2^lg_k): 1.6 % with 12,
             which takes 2 to 4 KiB a key.
+        where: as of `count`.
 
     Raises:
         ProgramError: a size that can't be.
     """
     if isinstance(lg_k, bool) or not isinstance(lg_k, int) or not 4 <= lg_k <= 21:
         raise ProgramError(f"approx_distinct({label(of)}, lg_k={lg_k!r}): lg_k is a whole number from 4 to 21")
-    return Distinct(of, lg_k)
+    return over(Distinct(of, lg_k), where)
 
 
-def approx_percentile(of: str | Column, percentage: float | Sequence[float], *, k: int = 200) -> Aggregation:
+def approx_percentile(
+    of: str | Column, percentage: float | Sequence[float], *, k: int = 200, where: str | Column | None = None
+) -> Aggregation:
     """About the value below which that part of the values lies: 0.5 is the median. Null if all are null.
 
     It is exact for up to `k` values, and one of the values always. Beyond, sketches drop values at random, so two
@@ -131,6 +150,7 @@ def approx_percentile(of: str | Column, percentage: float | Sequence[float], *, 
         percentage: from 0 to 1; several give an ARRAY.
         k: size of the sketch, from 8 to 65535: with 200 the rank is off by less than 1.7 % (in 99 cases of 100), and
             the sketch takes some 4 KiB a key at most.
+        where: as of `count`.
 
     Returns:
         BIGINT of whole numbers, DOUBLE of others.
@@ -147,4 +167,4 @@ def approx_percentile(of: str | Column, percentage: float | Sequence[float], *, 
     if isinstance(k, bool) or not isinstance(k, int) or not 8 <= k <= 65535:
         raise ProgramError(f"approx_percentile({label(of)}, k={k!r}): k is a whole number from 8 to 65535")
     at = tuple(float(each) for each in wanted)
-    return Percentile(of, at if several else at[0], k)
+    return over(Percentile(of, at if several else at[0], k), where)

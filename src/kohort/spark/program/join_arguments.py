@@ -1,0 +1,40 @@
+"""What `Stream.join` is given, checked as far as that needs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kohort.spark.errors import ProgramError
+from kohort.spark.program.column_checks import column_names
+
+
+def matched_columns(on: str | Sequence[str] | Mapping[str, str] | None) -> dict[str, str] | None:
+    """The table's key columns by the stream's; None for those of one name.
+
+    Raises:
+        ProgramError: they aren't names, or one is there twice.
+    """
+    if on is None:
+        return None
+    if not isinstance(on, Mapping):
+        return {name: name for name in column_names("join(on)", on)}
+    names = column_names("join(on)", tuple(on))
+    return dict(zip(names, column_names("join(on)", tuple(on.values())), strict=True))
+
+
+def added_columns(columns: Sequence[str] | Mapping[str, str] | None, prefix: str) -> tuple[dict[str, str] | None, str]:
+    """What a table's columns are called that are added, None for all as they are; and what goes before their names.
+
+    Raises:
+        ProgramError: they aren't names, one is there twice, or names and a prefix are given.
+    """
+    if not isinstance(prefix, str):
+        raise ProgramError(f'join(prefix={prefix!r}): a prefix is a text, as "seller_"')
+    if columns is None:
+        return None, prefix
+    if not isinstance(columns, Mapping):
+        return {name: name for name in column_names("join(columns)", columns)}, prefix
+    if prefix:
+        raise ProgramError("join(columns={…}, prefix=…): columns says what each is called, so leave the prefix out")
+    names = column_names("join(columns)", tuple(columns))
+    return dict(zip(names, column_names("join(columns)", tuple(columns.values())), strict=True)), prefix
