@@ -711,7 +711,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
             .group_by("carrier", window("at", "1 hour", grace="10 minutes"))
             .aggregate("d", n=count())
         ),
-        r"to be repartitioned by origin: a window with a grace follows, .* loses the column _partition",
+        r"to be repartitioned by origin: a window with a grace, .* follows, .* loses the column _partition",
     ),
     "event time that is no timestamp": (
         lambda app: _flights(app, event_time="distance").to("x"),

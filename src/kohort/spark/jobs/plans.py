@@ -143,6 +143,13 @@ class Plans:
             reading = self._reading(source.source, schema, internal, table=False)
             reading = replace(reading, whole_partitions=whole, null_partitions=branch.by_task)
             return self._splits(context).mapInArrow(read_rows_stage(context, reading), _with(schema, internal))
+        if not source.encoded:
+            reading = RowsReading(
+                self._servers, source.schema.json(), "json", None, source.event_time, "fail", internal,
+                table=False, whole_partitions=whole,
+            )  # fmt: skip
+            stage = read_rows_stage(context, reading)
+            return self._splits(context).mapInArrow(stage, _with(source.schema, internal))
         columns = tuple((field.name, field.dataType) for field in source.schema.fields)
         schema = encoded_schema(columns)
         reading = RowsReading(

@@ -132,6 +132,7 @@ class RowsInput:
         key: columns by which they are partitioned (`Route.TEXT`).
         event_time: a TIMESTAMP column of the schema, or None for the record's timestamp, which is the event time too.
         partitions: how many; 0 leaves it to the group's coordinator.
+        encoded: whether values are in encoded types; else they are JSON as topics show it, of an aggregate's groups.
     """
 
     topic: str
@@ -139,6 +140,7 @@ class RowsInput:
     key: tuple[str, ...]
     event_time: str | None = None
     partitions: int = 0
+    encoded: bool = True
 
 
 @dataclass(frozen=True)
@@ -348,10 +350,15 @@ class ToPartials:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Rows, or partials, are merged with what is in the aggregate's store."""
+    """Rows, or partials, are merged with what is in the aggregate's store.
+
+    Attributes:
+        stream: the repartition topic that gets the groups, too, where the program goes on with them.
+    """
 
     spec: AggregateSpec
     outputs: tuple[ToTopic, ...]
+    stream: str | None = None
 
 
 @dataclass(frozen=True)

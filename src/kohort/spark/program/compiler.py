@@ -50,6 +50,7 @@ from kohort.spark.program.streams import (
     AggregateDef,
     Graph,
     JoinDef,
+    Origin,
     OutputDef,
     PeekDef,
     ProcessDef,
@@ -132,6 +133,7 @@ class _Compiler:
         self._topics: dict[str, str] = {}  # internal topics, and what for
         self._names: set[str] = set()  # of stores
         self._processors: set[str] = set()
+        self._aggregates: dict[AggregateDef, Aggregate] = {}
         self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
@@ -191,13 +193,13 @@ class _Compiler:
 
     def _root(self, stream: Stream) -> SourceDef:
         origin = stream._origin
-        return origin if isinstance(origin, SourceDef) else self._root(origin.parent)
+        return origin if isinstance(origin, SourceDef) else self._root(_parent(origin))
 
     def _roots(self, stream: Stream) -> set[SourceDef]:
         """All topics that rows of a stream come from."""
         others = [step.other for step in stream._steps if isinstance(step, StreamJoinDef)]
         origin = stream._origin
-        own = {origin} if isinstance(origin, SourceDef) else self._roots(origin.parent)
+        own = {origin} if isinstance(origin, SourceDef) else self._roots(_parent(origin))
         return own.union(*map(self._roots, others))
 
     def _internal(self, name: str, what: str) -> str:
@@ -253,6 +255,16 @@ class _Compiler:
             flow = self._flows[path]
         return flow
 
+    def _groups(self, definition: AggregateDef) -> _Flow:
+        """An aggregate's groups, as they are written."""
+        aggregate = self._aggregates[definition]
+        assert aggregate.stream is not None
+        schema = aggregate.spec.shown_columns
+        event_time = None if aggregate.spec.window is None else "window"
+        draft = _Draft(RowsInput(aggregate.stream, schema, (), event_time, encoded=False))
+        self._drafts.append(draft)
+        return _Flow(f"aggregate {definition.name!r}", draft, (), self._rows(schema), (), (), event_time)
+
     def _step(self, flow: _Flow, step: StepDef, stream: Stream) -> _Flow:
         match step:
             case TransformDef():
@@ -267,9 +279,11 @@ class _Compiler:
             case ProcessDef():
                 return self._process(flow, step)
 
-    def _begin(self, origin: SourceDef | RepartitionDef) -> _Flow:
+    def _begin(self, origin: Origin) -> _Flow:
         if isinstance(origin, RepartitionDef):
             return self._repartition(origin)
+        if isinstance(origin, AggregateDef):
+            return self._groups(origin)
         draft = self._sources[origin]
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
@@ -416,19 +430,23 @@ class _Compiler:
         route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
         spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, route, in_place=in_place)
         outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
+        stream = None
+        if end.streamed:
+            stream = self._internal(f"{end.name}-stream-repartition", f"the stream of aggregate {end.name!r}")
+        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             self._check_stream_time(where, flow)
         if in_place:
-            self._end(flow, Aggregate(spec, outputs))
+            self._end(flow, aggregate)
             return
         topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
         if moved:
             there = self._move(flow, topic, group, _without_partition(flow.frame.schema))
-            self._end(there, Aggregate(spec, outputs))
+            self._end(there, aggregate)
             return
         self._end(flow, ToPartials(topic, spec))
-        self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), Aggregate(spec, outputs))]))
+        self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), aggregate)]))
 
     def _discard(self) -> None:
         """Ends streams of processors that keep state, and whose rows go nowhere."""
@@ -467,6 +485,10 @@ class _Compiler:
     @staticmethod
     def _end(flow: _Flow, terminal: Terminal) -> None:
         flow.draft.branches.append(Branch(flow.steps, terminal))
+
+
+def _parent(origin: RepartitionDef | AggregateDef) -> Stream:
+    return origin.parent if isinstance(origin, RepartitionDef) else origin.grouped._stream
 
 
 def _label(function: Callable[[DataFrame], DataFrame]) -> str:

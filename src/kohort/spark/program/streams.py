@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef", "PeekDef",
-    "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
+    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "Origin", "OutputDef",
+    "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
 ]  # fmt: skip
 
 
@@ -143,8 +143,10 @@ class AggregateDef:
     function: Callable[[Any, Any], Any] | None = None
     state: Schema | None = None
     outputs: list[OutputDef] = field(default_factory=list)
+    streamed: bool = False
 
 
+Origin = SourceDef | RepartitionDef | AggregateDef
 StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef
 End = SinkDef | AggregateDef
 
@@ -195,7 +197,7 @@ class Stream(Shortcuts):
 
     instead = "it has transform, where, select, with_columns, branch, peek, join, repartition, group_by and to"
 
-    def __init__(self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[StepDef, ...] = ()) -> None:
+    def __init__(self, graph: Graph, origin: Origin, steps: tuple[StepDef, ...] = ()) -> None:
         self._graph = graph
         self._origin = origin
         self._steps = steps
@@ -406,7 +408,13 @@ class Stream(Shortcuts):
 
     def __repr__(self) -> str:
         origin = self._origin
-        what = origin.topic if isinstance(origin, SourceDef) else f"repartitioned by {', '.join(origin.columns)}"
+        match origin:
+            case SourceDef(topic=topic):
+                what = topic
+            case RepartitionDef(columns=columns):
+                what = f"repartitioned by {', '.join(columns)}"
+            case AggregateDef(name=name):
+                what = f"aggregate {name}"
         return f"Stream({what}{', …' if self._steps else ''})"
 
 
@@ -576,10 +584,7 @@ class GroupedStream(Advised):
 class Aggregated(Advised):
     """An aggregate, as it is kept in its store. Made by `GroupedStream.aggregate`."""
 
-    instead = (
-        "an aggregate is written, .to(topic), and asked for its groups. To go on with it, read that topic with "
-        "app.stream(topic, …)"
-    )
+    instead = "an aggregate is written, .to(topic), and asked for its groups. To go on with its rows, say .as_stream()"
 
     def __init__(self, definition: AggregateDef) -> None:
         self._definition = definition
@@ -609,6 +614,21 @@ class Aggregated(Advised):
         """
         self._definition.outputs.append(output_of(topic, key, format, schema))
         return self
+
+    def as_stream(self) -> Stream:
+        """The groups as a stream, as they change, or as they close: to aggregate aggregates, say.
+
+            by_auction = bids.group_by("auction", window("at", "10 seconds", grace="2 seconds"))
+            counts = by_auction.aggregate("counts", emit="close", n=count())
+            counts.as_stream().group_by("window").aggregate("largest", n=max_("n")).to("largest")
+
+        Its rows have the columns that `to` writes: the window's start (`window`), the group's, the aggregates. Event
+        time is the window's start, or without windows the record's. With `emit="update"` a group comes each time that
+        it changes, so what is aggregated further should be closed. They go through a topic,
+        `{app}-{name}-stream-repartition`.
+        """
+        self._definition.streamed = True
+        return Stream(self._definition.grouped._stream._graph, self._definition)
 
     def __repr__(self) -> str:
         return f"Aggregated({self._definition.name!r})"

@@ -7,6 +7,7 @@ from typing import Final
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.compiled import (
+    Aggregate,
     CompiledSubtopology,
     RowsInput,
     ToPartials,
@@ -61,7 +62,10 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
     return Subtopology(
         source_topics=sources,
         repartition_sources=repartition,
-        repartition_sinks={end.topic for end in terminals if isinstance(end, (ToRows, ToPartials))},
+        repartition_sinks={
+            *(end.topic for end in terminals if isinstance(end, (ToRows, ToPartials))),
+            *(end.stream for end in terminals if isinstance(end, Aggregate) and end.stream is not None),
+        },
         changelogs=[
             InternalTopic(
                 name=store.changelog,

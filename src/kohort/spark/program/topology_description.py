@@ -129,8 +129,9 @@ def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:
         case Aggregate():
             aggregate = at.then(names.processor("KSTREAM-AGGREGATE", terminal.spec.name))
             yield aggregate
-            for output in terminal.outputs:
-                yield aggregate.then(names.sink(output.topic))
+            topics = [output.topic for output in terminal.outputs]
+            for topic in (*topics, *([] if terminal.stream is None else [terminal.stream])):
+                yield aggregate.then(names.sink(topic))
 
 
 def _table(table: TableStore, names: _Names) -> Iterator[_Node]:

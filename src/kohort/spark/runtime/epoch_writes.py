@@ -213,10 +213,14 @@ def _is_within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> Any:
 
 def _send_outputs(out: EpochWrites, store_output: StoreOutput, rows: pa.Table) -> None:
     keys, values, times = rows["key"], rows["value"], rows["timestamp"]
-    if store_output.outputs:
+    if store_output.outputs or store_output.stream is not None:
         shown = output_values(keys, values, store_output.end)
         table = _stamped(pa.table({"key": keys, "value": shown, "timestamp": times}))
         out.sent += [(topic, table) for topic in store_output.outputs]
+        if store_output.stream is not None:
+            # In the order of windows' starts, with which keys begin: by it those are late that come after others.
+            out.sent.append((store_output.stream, table.take(pc.sort_indices(table["key"]))))
+            out.repartitioned += table.num_rows
     for output in store_output.encoded:
         key, value = group_records(output, keys, values)
         out.sent.append((output.topic, _stamped(pa.table({"key": key, "value": value, "timestamp": times}))))

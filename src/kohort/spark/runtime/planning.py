@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kohort.spark.jobs.outputs import GroupOutput, WindowEnd
 from kohort.spark.program.compiled import (
@@ -91,8 +92,8 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
                 branches[index] = TopicOutput(
                     topic, repartition=True, routed=True, merged_by=(mergers or {}).get(topic)
                 )
-            case Aggregate(spec=spec, outputs=outputs):
-                branches[index] = _store_output(spec, outputs)
+            case Aggregate(spec=spec, outputs=outputs, stream=stream):
+                branches[index] = replace(_store_output(spec, outputs), stream=stream)
     sources = [table.source for table in compiled.tables]
     if isinstance(compiled.input, TopicInput):
         sources.append(compiled.input.source)

@@ -19,6 +19,7 @@ class StoreOutput:
         outputs: topics that get what has changed, or what is final, without the state: JSON under the store's keys.
         encoded: topics that get the same otherwise.
         end: the column of outputs that has a window's end.
+        stream: the repartition topic that gets them, too, where the program goes on with an aggregate's groups.
         on_close: whether outputs get a window's groups when it is closed, and nothing before.
     """
 
@@ -29,11 +30,12 @@ class StoreOutput:
     on_close: bool = False
     encoded: tuple[GroupOutput, ...] = ()
     end: WindowEnd | None = None
+    stream: str | None = None
 
     @property
     def has_outputs(self) -> bool:
         """Whether any topic gets what has changed, or what is final."""
-        return bool(self.outputs or self.encoded)
+        return bool(self.outputs or self.encoded or self.stream)
 
 
 @dataclass(frozen=True)
