@@ -1,0 +1,55 @@
+"""Nexmark's queries as Kohort's programs, beside plain Spark over the same events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from benchmarks.nexmark import batch, queries, topics
+from benchmarks.nexmark.events import Shape, whole
+from benchmarks.nexmark.results import Gathered
+from benchmarks.nexmark.sources import Sources
+from kohort.spark import StreamsApp
+from kohort.testing.broker import Broker
+
+from .applications import Heard, create_topics, read, run_until
+
+EVENTS = 3_000
+SHAPE = Shape(rate=30)
+"""Half of the events are of another day."""
+
+
+def test_programs_give_what_a_batch_gives(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path) -> None:
+    """All in one application, so that it has to start but once."""
+    servers = kohort_fresh_broker.bootstrap_servers
+    topics.create(servers, "nexmark", 2)
+    create_topics(servers, *queries.NAMES)
+    topics.fill(servers, "nexmark", EVENTS, SHAPE)
+    app = StreamsApp("nexmark", bootstrap_servers=servers, state_dir=tmp_path)
+    nexmark = Sources(app, "nexmark")
+    for name in queries.NAMES:
+        queries.program(name)(nexmark, name)
+    events = whole(EVENTS, SHAPE)
+    heard = Heard()
+    run_until(app, spark, heard, lambda: heard.through(events.bids.num_rows, moved=True))
+    assert not heard.failures
+    batch.create_views(spark, events)
+    for name in queries.NAMES:
+        expected = batch.answer(spark, name)
+        assert expected.num_rows > 0, name
+        results = Gathered(expected, batch.QUERIES[name].keys)
+        results.take([message.value() for message in read(servers, name)])
+        assert results.differences() == [], name
+
+
+def test_every_query_can_be_asked_of_a_batch(spark: SparkSession) -> None:
+    """Also those that no program says yet."""
+    batch.create_views(spark, whole(EVENTS, SHAPE))
+    answers: dict[str, pa.Table] = {name: batch.answer(spark, name) for name in batch.QUERIES}
+    assert list(answers) == [f"q{number}" for number in range(23)]
+    for name, answer in answers.items():
+        assert answer.num_rows > 0, name
+        keys = batch.QUERIES[name].keys
+        assert not keys or answer.group_by(list(keys)).aggregate([]).num_rows == answer.num_rows, name
