@@ -6,7 +6,6 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     nexmark.bids.transform(
         lambda bids: bids.selectExpr("auction", "bidder", "0.908D * price AS price", "dateTime", "extra")
     ).to(results)

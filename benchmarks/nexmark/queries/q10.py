@@ -6,7 +6,6 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     nexmark.bids.transform(
         lambda bids: bids.selectExpr(
             "auction",

@@ -6,7 +6,6 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     keyed = nexmark.bids.transform(
         lambda bids: bids.selectExpr("auction", "bidder", "price", "dateTime", "auction % 10000 AS key")
     )

@@ -12,7 +12,6 @@ TIME_OF_DAY = """
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     euros = nexmark.bids.transform(
         lambda bids: bids.selectExpr(
             "auction",

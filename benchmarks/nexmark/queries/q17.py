@@ -7,7 +7,6 @@ from kohort.spark import avg, count, max_, min_, sum_
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     ranged = nexmark.bids.transform(
         lambda bids: bids.selectExpr(
             "auction",

@@ -7,7 +7,6 @@ from kohort.spark import last
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     bids = nexmark.bids.transform(
         lambda bids: bids.selectExpr(
             "bidder", "auction", "dateTime", "struct(price, channel, url, dateTime, extra) AS bid"

@@ -7,7 +7,6 @@ from kohort.spark import collect
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     bids = nexmark.bids.transform(
         lambda bids: bids.selectExpr("auction", "price", "struct(price, bidder, channel, url, dateTime, extra) AS bid")
     )

@@ -6,5 +6,4 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     nexmark.bids.transform(lambda bids: bids.where("auction % 123 = 0").select("auction", "price")).to(results)

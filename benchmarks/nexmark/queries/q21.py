@@ -11,7 +11,6 @@ CHANNEL_ID = """
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     nexmark.bids.transform(
         lambda bids: bids.selectExpr("auction", "bidder", "price", "channel", CHANNEL_ID).where(
             "channel_id IS NOT NULL"

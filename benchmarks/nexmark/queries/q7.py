@@ -7,7 +7,6 @@ from kohort.spark import max_, window
 
 
 def program(nexmark: Sources, results: str) -> None:
-    """The query."""
     bids = nexmark.bids.transform(
         lambda bids: bids.selectExpr(
             "dateTime", "struct(price, auction, bidder, dateTime, extra) AS bid", "'all' AS everywhere"
