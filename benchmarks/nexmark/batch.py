@@ -177,13 +177,13 @@ QUERIES: Final[Mapping[str, Query]] = {
     "q17": Query(
         "Auction statistics: by auction and day, bids in ranges of prices, and least, highest, mean and sum",
         f"""
-        SELECT auction, date_format(dateTime, 'yyyy-MM-dd') AS day, count(*) AS total_bids,
+        SELECT auction, window.start AS window, count(*) AS total_bids,
                count_if({_RANGES["1"]}) AS rank1_bids, count_if({_RANGES["2"]}) AS rank2_bids,
                count_if({_RANGES["3"]}) AS rank3_bids, min(price) AS min_price, max(price) AS max_price,
                avg(price) AS avg_price, sum(price) AS sum_price
-        FROM bid GROUP BY auction, day
+        FROM bid GROUP BY auction, window(dateTime, '1 day')
         """,
-        ("auction", "day"),
+        ("auction", "window"),
     ),
     "q18": Query(
         "Find the last bid: of each bidder for each auction",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.nexmark import batch, queries, topics
@@ -44,6 +45,7 @@ def test_programs_give_what_a_batch_gives(spark: SparkSession, kohort_fresh_brok
         assert results.differences() == [], name
 
 
+@pytest.mark.long
 def test_every_query_can_be_asked_of_a_batch(spark: SparkSession) -> None:
     """Also those that no program says yet."""
     batch.create_views(spark, whole(EVENTS, SHAPE))
