@@ -136,7 +136,7 @@ bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Apache
 bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Streams and quixstreams (needs Java; some Maven with a JDK)
 	@$(BIN)/python -m benchmarks.pipeline $(BENCH)
 
-bench-nexmark: $(READY) ## Nexmark's queries beside Structured Streaming, 2 million events (needs Java; the peer Maven with a JDK)
+bench-nexmark: $(READY) ## Nexmark's queries beside Structured Streaming and Kafka Streams (needs Java; peers Maven with a JDK)
 	@$(BIN)/python -m benchmarks.nexmark $(BENCH)
 
 bench-restore: $(READY) ## Restoring a store of 5 million keys, and restarts, beside Kafka Streams (the peer needs Maven with a JDK)

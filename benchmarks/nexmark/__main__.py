@@ -1,4 +1,4 @@
-"""Nexmark's queries by Kohort, beside Structured Streaming: the same events, the same broker, in one run.
+"""Nexmark's queries by Kohort, Structured Streaming and Kafka Streams: the same events, the same broker, in one run.
 
     make bench-nexmark
     make bench-nexmark BENCH="--queries q0,q17"

@@ -20,8 +20,8 @@ from benchmarks.pipeline.measures import PARTITIONS, Bench
 from benchmarks.pipeline.watcher import Watcher
 
 QUIET_S, QUIET_EVENTS = 8, 250_000
-"""For so many seconds nothing may come before results are compared, or for a second for so many events, if that is
-shorter. Comparing takes processor time from who is measured, should it not be done."""
+"""Results are compared once nothing has come for so many seconds at most: for one, and another for so many events.
+Comparing earlier would take processor time from who isn't done yet."""
 
 
 class Answers:
@@ -70,7 +70,7 @@ class QueryCase(Case[pa.Table]):
 
     def results(self, servers: str, topic: str, partitions: int, records: int) -> QueryResults:
         """Reads the results of so many events."""
-        quiet = min(QUIET_S, 1 + records / QUIET_EVENTS)
+        quiet = min(1 + records / QUIET_EVENTS, QUIET_S)
         keys = batch.QUERIES[self.name].keys
         return QueryResults(servers, topic, partitions, Gathered(self._answers[self.name], keys), quiet)
 

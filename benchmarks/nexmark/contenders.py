@@ -34,4 +34,14 @@ class Structured(contenders.Structured):
         return [sys.executable, "-m", "benchmarks.nexmark.programs.structured", job.json(jars=self.jars())]
 
 
-CONTENDERS: tuple[Contender, ...] = (Kohort(), Structured())
+class KafkaStreams(contenders.KafkaStreams):
+    """Apache Kafka's library, in Java."""
+
+    cases = ("q3", "q7")
+
+    def main_class(self, job: Job) -> str:
+        """The program."""
+        return "kohort.benchmarks.Nexmark"
+
+
+CONTENDERS: tuple[Contender, ...] = (Kohort(), Structured(), KafkaStreams())
