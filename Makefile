@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-restore bench-memory bench-driver
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-restore bench-memory bench-driver
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -135,6 +135,9 @@ bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Apache
 
 bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Streams and quixstreams (needs Java; some Maven with a JDK)
 	@$(BIN)/python -m benchmarks.pipeline $(BENCH)
+
+bench-nexmark: $(READY) ## Nexmark's queries beside Structured Streaming and Kafka Streams (needs Java; peers Maven with a JDK)
+	@$(BIN)/python -m benchmarks.nexmark $(BENCH)
 
 bench-restore: $(READY) ## Restoring a store of 5 million keys, and restarts, beside Kafka Streams (the peer needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.restore $(BENCH)

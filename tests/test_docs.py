@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.nexmark import queries
 from kohort.testing.broker import Broker
 from tests.smoke import areas, targets
 
@@ -34,6 +35,16 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
             runnable = block.replace('b"..."', 'b""').replace("localhost:9092", broker.bootstrap_servers)
             exec(compile(runnable, page, "exec"), scope)
     assert capsys.readouterr().out
+
+
+def test_nexmark_shows_the_programs_that_run() -> None:
+    """Each is a file, after its imports."""
+    blocks = re.findall(
+        r"^## (q\d+): .*?```python\n(.*?)```", (ROOT / "docs/nexmark.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert [name for name, _ in blocks] == list(queries.NAMES)
+    for name, block in blocks:
+        assert (ROOT / "benchmarks" / "nexmark" / "queries" / f"{name}.py").read_text().endswith(f"\n{block}"), name
 
 
 def test_what_is_to_be_run_can_be() -> None:

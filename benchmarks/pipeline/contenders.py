@@ -183,7 +183,11 @@ class KafkaStreams(Contender):
         """Starts an instance."""
         target = _built("streams")
         path = f"{target / 'classes'}:{target / 'dependency'}/*"
-        return ["java", *JAVA_FLAGS, "-cp", path, _MAIN_CLASSES[job.case], job.json()]
+        return ["java", *JAVA_FLAGS, "-cp", path, self.main_class(job), job.json()]
+
+    def main_class(self, job: Job) -> str:
+        """The program."""
+        return _MAIN_CLASSES[job.case]
 
 
 class Quix(Contender):

@@ -85,6 +85,7 @@ ROWS = {
     "each": Row("    a record", "throughput", lambda found: found.cpu / found.records * 1e6, "{:,.1f} µs"),
     "broker": Row("    the broker's", "throughput", lambda found: found.broker_cpu / found.records * 1e6, "{:,.1f} µs"),
     "memory": Row("  peak memory", "throughput", lambda found: found.memory, "{:,.0f} MiB"),
+    "state": Row("  state on the disk", "throughput", lambda found: found.state, "{:,.0f} MiB"),
     "written": Row("  results written", "throughput", lambda found: found.results, "{:,}"),
     "p50": Row("steady rate: latency, median", "latency", lambda found: found.p50 * 1000, "{:,.0f} ms"),
     "p99": Row("  99 %", "latency", lambda found: found.p99 * 1000, "{:,.0f} ms"),

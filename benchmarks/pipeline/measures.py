@@ -80,6 +80,7 @@ class Throughput:
         results: records written.
         differences: from the batch's.
         epochs: Kohort's, as it tells them.
+        state: what its directory has on the disk in the end, MiB.
     """
 
     records: int
@@ -91,6 +92,7 @@ class Throughput:
     results: int
     differences: list[str]
     epochs: list[EpochDone] = field(default_factory=list)
+    state: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -308,16 +310,16 @@ class Bench:
         ):
             started = instance.started()
             self._until(results, wanted, [instance], f"{contender.title}: {records:,} records")
-            ended = time.time()
             taken = Throughput(
                 records=records,
                 start_up=started - instance.launched,
-                seconds=ended - started,
+                seconds=results.arrived - started,
                 cpu=watch.cpu(),
                 broker_cpu=tree.cpu_seconds([self.broker.pid]) - broker_before,
                 memory=watch.peak,
                 results=results.records,
                 differences=results.differences(expected),
+                state=tree.disk_mebibytes(Path(job.directory)),
             )
         return replace(taken, epochs=[done for _, done in read_journals(job.directory).epochs()])
 

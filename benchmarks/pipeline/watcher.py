@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
@@ -18,11 +19,13 @@ class Watcher(ABC, Generic[ExpectedT]):
     Attributes:
         counted: records of the source that the latest results tell of.
         records: results read.
+        arrived: when the last of them came, in s since 1970; 0: none has.
     """
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self.counted = 0
         self.records = 0
+        self.arrived = 0.0
         self._consumer = Consumer({
             "bootstrap.servers": servers, "group.id": f"{topic}-watcher", "isolation.level": "read_committed",
             "enable.auto.commit": False, "fetch.wait.max.ms": 100, "log_level": 0,
@@ -44,6 +47,7 @@ class Watcher(ABC, Generic[ExpectedT]):
         values = [message.value() for message in messages if message.error() is None]
         if values:
             self.records += len(values)
+            self.arrived = time.time()
             self.take(values)
 
     @abstractmethod

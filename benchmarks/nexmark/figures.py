@@ -1,0 +1,64 @@
+"""What was measured, as a table: a row a query and contender."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from benchmarks.nexmark.batch import QUERIES
+from benchmarks.pipeline.contenders import Contender
+from benchmarks.pipeline.figures import Found
+
+OURS = "kohort"
+
+
+def table(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contender], events: int) -> Table:
+    """All queries, and what contenders needed for each.
+
+    Args:
+        found: by query, and by the contender's name.
+        events: how many.
+    """
+    shown = Table(
+        title=f"Nexmark: {events:,} events, all there at the start",
+        caption="From the start of processing until the last result; processor time with the start. "
+        "Structured Streaming writes results at least once; its state is that of its checkpoint.",
+    )
+    for column in ("", "", "events/s", "Kohort's to it", "processor s a million", "peak MiB", "state MiB", "results"):
+        shown.add_column(column, justify="right" if column else "left")
+    shown.add_column("equal to the batch")
+    for query, those in found.items():
+        title = f"{query}  {QUERIES[query].title.partition(':')[0]}"
+        for contender in contenders:
+            if (one := those.get(contender.name)) is not None:
+                shown.add_row(title, contender.title, *_cells(one, times(those, contender.name)))
+                title = ""
+        shown.add_section()
+    for contender in contenders:
+        ratios = [ratio for those in found.values() if (ratio := times(those, contender.name))]
+        if ratios:
+            shown.add_row("the median query", contender.title, "", f"{statistics.median(ratios):.2f} ×")
+    return shown
+
+
+def times(found: Mapping[str, Found], other: str) -> float | None:
+    """How many times as fast as another Kohort was, if both were measured."""
+    ours, theirs = (found[name].throughput if name in found else None for name in (OURS, other))
+    return ours.rate / theirs.rate if ours and theirs and other != OURS else None
+
+
+def _cells(found: Found, ratio: float | None) -> list[str]:
+    compared = f"[red]{found.differences[0]}[/]" if found.differences else "[green]yes[/]"
+    if found.failures or (measured := found.throughput) is None:
+        return [*[""] * 6, f"[red]failed: {found.failures[0].partition(':')[0]}[/]" if found.failures else ""]
+    return [
+        f"{measured.rate:,.0f}",
+        f"{ratio:.2f} ×" if ratio else "",
+        f"{measured.cpu / measured.records * 1e6:,.1f}",
+        f"{measured.memory:,.0f}",
+        f"{measured.state:,.1f}",
+        f"{measured.results:,}",
+        compared,
+    ]

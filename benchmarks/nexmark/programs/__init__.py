@@ -1,0 +1,1 @@
+"""What instances of contenders run."""

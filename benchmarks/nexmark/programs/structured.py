@@ -1,0 +1,76 @@
+"""A query by Spark Structured Streaming, with Spark's own Kafka connector: the batch's SQL over views that are streams.
+
+Usage: python -m benchmarks.nexmark.programs.structured OPTIONS, JSON: servers, source (the prefix of topics), results,
+directory (for the checkpoint), case (the query), jars.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from benchmarks.nexmark.batch import QUERIES
+from benchmarks.nexmark.topics import AUCTION, BID, PERSON, Topic, side_input
+
+TIMES = ("dateTime", "expires")
+
+
+def main(servers: str, source: str, results: str, directory: str, case: str, jars: str, **_: object) -> None:
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .appName("structured")
+        .config("spark.jars", jars)
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")  # as many as cores
+        # The default keeps all state in the heap.
+        .config(
+            "spark.sql.streaming.stateStore.providerClass",
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        )
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    for topic in (PERSON, AUCTION, BID):
+        view(spark, servers, source, topic).createOrReplaceTempView(topic.name)
+    spark.createDataFrame(side_input()).createOrReplaceTempView("side_input")
+    query = QUERIES[case]
+    answer = spark.sql(query.sql)
+    records = answer.select(
+        fn.to_json(fn.struct(*query.keys)).alias("key") if query.keys else fn.lit(None).cast("string").alias("key"),
+        fn.to_json(fn.struct("*")).alias("value"),
+    )
+    writer = (
+        records.writeStream.format("kafka")
+        .outputMode("update" if query.keys else "append")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", results)
+        .option("checkpointLocation", f"{directory}/checkpoint")
+    )
+    print(f"started {time.time()}", flush=True)
+    writer.start().awaitTermination()
+
+
+def view(spark: SparkSession, servers: str, prefix: str, topic: Topic) -> DataFrame:
+    """A topic's rows, with records' offsets as numbers: order within a key is all that queries ask of them."""
+    records = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", f"{prefix}-{topic.name}")
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    schema = topic.schema.replace("TIMESTAMP", "BIGINT")
+    row = fn.from_json(fn.col("value").cast("string"), schema).alias("row")
+    rows = records.select(row, fn.col("offset").alias("number")).select("row.*", "number")
+    return rows.withColumns({name: fn.timestamp_millis(name) for name in TIMES if name in rows.columns})
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))

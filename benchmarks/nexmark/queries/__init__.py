@@ -1,0 +1,31 @@
+"""The queries as programs of Kohort: one a file, by the query's name, with a function `program`.
+
+Not yet said, since they need
+
+- q4, q6: aggregates of aggregates, from which is subtracted what was added before;
+- q5: aggregates of aggregates: the highest of counts, by window;
+- q9: the highest of several rows, and of a time, of a join: with what q7 would be shorter with;
+- q11: session windows;
+- q12: windows of processing time;
+- q15, q16: exact counts of distinct values, and aggregates of rows for which a condition holds.
+
+What would be shorter with what there isn't yet: q7 (columns of the best row instead of a struct), q10 (files of a table
+instead of a topic), q18 and q19 (one row of a result instead of a struct or an array).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from benchmarks.nexmark.sources import Sources
+
+NAMES: Final = ("q0", "q1", "q2", "q3", "q7", "q8", "q10", "q13", "q14", "q17", "q18", "q19", "q20", "q21", "q22")
+
+
+def program(name: str) -> Callable[[Sources, str], None]:
+    """The program of a query: a function of where it reads, and of the topic that it writes."""
+    found: Callable[[Sources, str], None] = import_module(f"{__name__}.{name}").program
+    return found

@@ -1,0 +1,11 @@
+"""Currency conversion: prices in euros."""
+
+from __future__ import annotations
+
+from benchmarks.nexmark.sources import Sources
+
+
+def program(nexmark: Sources, results: str) -> None:
+    nexmark.bids.transform(
+        lambda bids: bids.selectExpr("auction", "bidder", "0.908D * price AS price", "dateTime", "extra")
+    ).to(results)

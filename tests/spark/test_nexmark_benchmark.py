@@ -1,0 +1,118 @@
+"""Nexmark's benchmark compares results with the batch's, and shows who was how fast."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from benchmarks.nexmark import figures, queries
+from benchmarks.nexmark.batch import QUERIES
+from benchmarks.nexmark.bench import QueryResults
+from benchmarks.nexmark.contenders import CONTENDERS
+from benchmarks.nexmark.results import Gathered
+from benchmarks.pipeline import tree
+from benchmarks.pipeline.figures import Found
+from benchmarks.pipeline.measures import Throughput
+
+COUNTS = pa.table({"auction": [1, 2], "mean": [0.5, 2.0], "best": [{"price": 3}, {"price": 4}]})
+
+
+def values(*rows: dict[str, Any]) -> list[bytes]:
+    return [json.dumps(row).encode() for row in rows]
+
+
+def gathered(expected: pa.Table, keys: Sequence[str], *rows: dict[str, Any]) -> Gathered:
+    results = Gathered(expected, keys)
+    if rows:
+        results.take(values(*rows))
+    return results
+
+
+ONE = {"auction": 1, "mean": 0.5 + 1e-15, "best": {"price": 3}, "unasked": "for"}
+TWO = {"auction": 2, "mean": 2.0, "best": {"price": 4}}
+
+
+def test_the_last_result_of_a_key_counts() -> None:
+    results = gathered(COUNTS, ["auction"], ONE | {"mean": 7.0}, TWO, ONE)
+    assert results.differences() == []
+    results.take(values(TWO | {"best": {"price": 5}}))
+    (difference,) = results.differences()
+    assert "'price': 5}" in difference and "'price': 4}" in difference
+    results.take(values(TWO))
+    assert results.differences() == []
+
+
+def test_without_keys_every_row_counts_in_any_order() -> None:
+    rows = pa.table({"auction": [1, 1, 2], "url": ["a", "a", "b"]})
+    good = ({"auction": 2, "url": "b"}, {"auction": 1, "url": "a"}, {"auction": 1, "url": "a"})
+    assert gathered(rows, [], *good).differences() == []
+    assert gathered(rows, [], *good[:2]).differences() == ["2 results, not 3"]
+    twice = gathered(rows, [], good[0], *good[:2]).differences()
+    assert twice == ["{'auction': 2, 'url': 'b'}, not {'auction': 1, 'url': 'a'}"]
+
+
+def test_of_many_differences_some_are_told() -> None:
+    expected = pa.table({"auction": range(9)})
+    results = gathered(expected, [], *({"auction": number + 9} for number in range(9)))
+    assert len(results.differences()) == 6
+    assert results.differences()[-1] == "and 4 more"
+    assert gathered(expected, []).differences() == ["there are no results, not 9"]
+
+
+def test_a_column_of_another_type_is_an_error() -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        gathered(COUNTS, [], ONE | {"auction": "one"})
+
+
+def test_results_that_replace_each_other_count_once_they_are_the_batchs() -> None:
+    with QueryResults("localhost:1", "results", 1, Gathered(COUNTS, ["auction"]), quiet=0) as results:
+        results.take(values(ONE))
+        results.poll(0)
+        assert results.counted == 0
+        results.take(values(TWO))
+        results.poll(0)
+        assert results.counted == 2
+        assert results.differences(COUNTS) == []
+
+
+def test_what_a_contender_says_there_is() -> None:
+    for contender in CONTENDERS:
+        assert set(contender.cases) <= set(QUERIES)
+    assert all(callable(queries.program(name)) for name in queries.NAMES)
+
+
+def measured(seconds: float) -> Found:
+    return Found(throughput=Throughput(1_000, 1.0, seconds, 3.0, 1.0, 900.0, 10, [], [], 12.0))
+
+
+def test_each_query_is_shown_with_who_answered_it() -> None:
+    found = {
+        "q0": {"kohort": measured(0.5), "structured": measured(1.0)},
+        "q17": {"kohort": measured(1.0), "structured": measured(4.0)},
+        "q19": {"kohort": Found(failures=["throughput: TimeoutError"])},
+    }
+    said = io.StringIO()
+    Console(file=said, width=160).print(figures.table(found, CONTENDERS, 1_000))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
+    assert rows == [
+        ["q0  Pass through", "Kohort", "2,000", "", "3,000.0", "900", "12.0", "10", "yes"],
+        ["", "Structured Streaming", "1,000", "2.00 ×", "3,000.0", "900", "12.0", "10", "yes"],
+        ["q17  Auction statistics", "Kohort", "1,000", "", "3,000.0", "900", "12.0", "10", "yes"],
+        ["", "Structured Streaming", "250", "4.00 ×", "3,000.0", "900", "12.0", "10", "yes"],
+        ["q19  Auction top 10", "Kohort", "", "", "", "", "", "", "failed: throughput"],
+        ["the median query", "Structured Streaming", "", "3.00 ×", "", "", "", "", ""],
+    ]
+
+
+def test_state_is_what_folders_have_on_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "stderr").write_bytes(bytes(3 << 20))
+    (tmp_path / "stores" / "0_0").mkdir(parents=True)
+    (tmp_path / "stores" / "0_0" / "table").write_bytes(b"x" * (1 << 20))
+    assert tree.disk_mebibytes(tmp_path) == pytest.approx(1, abs=0.1)
