@@ -1,0 +1,37 @@
+"""A local Spark session that starts quickly, for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    # What is run for seconds isn't worth the second compiler's time.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def local_session(cores: int = 2) -> SparkSession:
+    """The session that there is; or a new one in this process, with little of everything, so that it starts quickly.
+
+    Args:
+        cores: that a new one uses.
+    """
+    from pyspark.sql import SparkSession
+
+    if (active := SparkSession.getActiveSession()) is not None:
+        return active
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("kohort-tests")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
