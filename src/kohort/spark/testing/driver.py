@@ -15,6 +15,7 @@ from kohort.client.loop_thread import LoopThread
 from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.errors import BadRecordError
+from kohort.spark.jobs.first_job import first_job
 from kohort.spark.jobs.session_settings import session_settings
 from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 from kohort.spark.program.compiled import CompiledSubtopology, Program
@@ -28,7 +29,7 @@ from kohort.spark.testing.input import InputRows, Key, Rows, Time, millis
 from kohort.spark.testing.instance import MemoryInstance
 from kohort.spark.testing.output import OutputRows, dead_letters, output_rows, readers_of
 from kohort.spark.testing.session import local_session
-from kohort.spark.testing.store_view import StoreView
+from kohort.spark.testing.store_view import StoreView, table_kinds
 from kohort.spark.testing.topics import MemoryTopics
 from kohort.streams.configured_topology import configure
 from kohort.streams.statuses import StatusCode
@@ -224,11 +225,12 @@ class _Running:
         stack: contextlib.ExitStack,
     ) -> None:
         self._spark = spark
-        program = self._program = app.compile(spark)
+        with first_job(spark, lambda: False):
+            program = app.compile(spark)
         self._topics = MemoryTopics(clock)
         self._read: dict[str, int] = {}
         self._last: dict[str, dict[tuple[int, int], int]] = {}
-        self._readers, self._infos = readers_of(program), store_infos(program)
+        self._readers, self._infos, self._kinds = readers_of(program), store_infos(program), table_kinds(program)
         self._letters = {each.on_error.topic for each in program.sources if isinstance(each.on_error, DeadLetter)}
         tasks = self._create_topics(program, partitions)
         cores = max(1, spark.sparkContext.defaultParallelism)
@@ -290,7 +292,7 @@ class _Running:
     def store(self, name: str) -> StoreView:
         info = _found(self._infos, name, "store", "the application has")
         rows = [each.scan() for each in self.instance.stores_of(name)]
-        return StoreView(info, pa.concat_tables(rows).sort_by("key"))
+        return StoreView(info, pa.concat_tables(rows).sort_by("key"), self._kinds.get(name, {}))
 
     def _create_topics(self, program: Program, partitions: int | Mapping[str, int]) -> list[TaskId]:
         """Creates all topics that the application reads and writes; its tasks."""

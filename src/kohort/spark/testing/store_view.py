@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import pyarrow as pa
 
+from kohort.spark.program.compiled import Program
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.result_pages import value_json
 
-_WINDOW = "window"
+_WINDOW: Final = "window"
+_NUMBERS: Final = {"float": float, "double": float, "decimal": float}
+_NESTED: Final = ("array", "map", "struct")
+_EPOCH: Final = datetime(1970, 1, 1)
 
 
 class StoreView(Mapping[Any, dict[str, Any]]):
@@ -24,13 +29,15 @@ class StoreView(Mapping[Any, dict[str, Any]]):
     Args:
         info: what is known of the store.
         rows: its keys and values, as they are stored.
+        kinds: the names of Spark's types of a table's columns, whose values are stored in encoded types; {} of an
+            aggregate.
     """
 
-    def __init__(self, info: StoreInfo, rows: pa.Table) -> None:
+    def __init__(self, info: StoreInfo, rows: pa.Table, kinds: Mapping[str, str]) -> None:
         self._info, self._raw = info, rows
         self._names = ((_WINDOW,) if info.windowed else ()) + tuple(name for name, _ in info.columns)
         keys, values = rows["key"].to_pylist(), rows["value"].to_pylist()
-        self._rows = {self._key(key): _value(value) for key, value in zip(keys, values, strict=True)}
+        self._rows = {self._key(key): _value(value, kinds) for key, value in zip(keys, values, strict=True)}
 
     def __getitem__(self, key: Any) -> dict[str, Any]:
         return self._rows[key]
@@ -60,12 +67,47 @@ class StoreView(Mapping[Any, dict[str, Any]]):
 
     def _key(self, key: bytes) -> Any:
         if not self._info.json_keys:
-            return key.decode(errors="replace")
-        parts = tuple(json.loads(key).values())
+            ((_, kind),) = self._info.columns
+            text = key.decode(errors="replace")
+            return int(text) if kind in ("tinyint", "smallint", "int", "bigint") else text
+        values = json.loads(key)
+        kinds = dict(self._info.columns)
+        parts = tuple(_shown(each, kinds.get(name, "")) for name, each in values.items())
         return parts[0] if len(parts) == 1 else parts
 
 
-def _value(value: bytes) -> dict[str, Any]:
+def table_kinds(program: Program) -> dict[str, dict[str, str]]:
+    """The names of Spark's types of tables' columns, by the tables' names."""
+    tables = [*(table for each in program.subtopologies for table in each.tables), *program.globals]
+    return {
+        each.name: {field.name: field.dataType.typeName() for field in each.source.schema.fields} for each in tables
+    }
+
+
+def _value(value: bytes, kinds: Mapping[str, str]) -> dict[str, Any]:
     shown = value_json(value, False)
-    read: dict[str, Any] = json.loads(bytes(shown) if not isinstance(shown, str) else shown)
-    return read
+    read: dict[str, Any] = json.loads(shown if isinstance(shown, str) else bytes(shown))
+    return {name: _decoded(each, kinds[name]) if name in kinds else each for name, each in read.items()}
+
+
+def _decoded(value: Any, kind: str) -> Any:
+    """What stands for an encoded value, as outputs show it."""
+    if value is None:
+        return None
+    if kind in _NUMBERS:
+        return _NUMBERS[kind](value)
+    if kind in _NESTED:
+        return json.loads(value)
+    if kind in ("timestamp", "timestamp_ntz"):
+        text = (_EPOCH + timedelta(microseconds=value)).isoformat(timespec="microseconds")
+        return _shown(text + ("Z" if kind == "timestamp" else ""), kind)
+    return value
+
+
+def _shown(value: Any, kind: str) -> Any:
+    """A time with ms, unless it has any µs, as outputs have it."""
+    if kind not in ("timestamp", "timestamp_ntz") or not isinstance(value, str):
+        return value
+    zone = "Z" if value.endswith("Z") else ""
+    bare = value.removesuffix("Z")
+    return bare.removesuffix("000") + zone if len(bare.rpartition(".")[2]) == 6 else value
