@@ -19,6 +19,13 @@ _SETTINGS: Final = {
 }
 
 
+def active_session() -> SparkSession | None:
+    """The session that there is, if there is one."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
 def local_session(cores: int = 2) -> SparkSession:
     """The session that there is; or a new one in this process, with little of everything, so that it starts quickly.
 
@@ -27,7 +34,7 @@ def local_session(cores: int = 2) -> SparkSession:
     """
     from pyspark.sql import SparkSession
 
-    if (active := SparkSession.getActiveSession()) is not None:
+    if (active := active_session()) is not None:
         return active
     builder = SparkSession.builder.master(f"local[{cores}]").appName("kohort-tests")
     for name, value in _SETTINGS.items():

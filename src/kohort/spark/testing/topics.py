@@ -77,6 +77,8 @@ class MemoryTopics:
             partitioner: how a key leads to one.
         """
         count = records.num_rows
+        if not count:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
         numbers = self._placed(name, records, partition, partitioner)
         offsets = np.empty(count, np.int64)
         for number in np.unique(numbers).tolist():
@@ -88,8 +90,7 @@ class MemoryTopics:
             mine = np.flatnonzero(numbers == number)
             self._partitions[name][number].append(batch if len(mine) == count else batch.take(pa.array(mine)))
             self._ends[TopicPartition(name, number)] += len(mine)
-        if count:
-            self._written[name].append(batch)
+        self._written[name].append(batch)
         return numbers, offsets
 
     def read(self, ranges: Sequence[OffsetRange]) -> pa.RecordBatch:
