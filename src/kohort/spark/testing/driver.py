@@ -28,7 +28,7 @@ from kohort.spark.state import StateDirectory
 from kohort.spark.testing.input import InputRows, Key, Rows, Time, millis
 from kohort.spark.testing.instance import MemoryInstance
 from kohort.spark.testing.output import OutputRows, dead_letters, output_rows, readers_of
-from kohort.spark.testing.session import local_session
+from kohort.spark.testing.session import local_session, without_warnings_of_pandas
 from kohort.spark.testing.store_view import StoreView, table_kinds
 from kohort.spark.testing.topics import MemoryTopics
 from kohort.streams.configured_topology import configure
@@ -78,7 +78,7 @@ class TestDriver:
     # Life ------------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack, without_warnings_of_pandas():
             self._running = _Running(self._app, self._spark or local_session(), self._partitions, self._clock, stack)
             self._stack = stack.pop_all()
         return self
@@ -269,7 +269,8 @@ class _Running:
         self._last[topic] = {place: row for row, place in enumerate(places)}
 
     def settle(self) -> None:
-        self._loop.run(self.instance.settle())
+        with without_warnings_of_pandas():
+            self._loop.run(self.instance.settle())
 
     def row_of(self, error: BadRecordError) -> str:
         """Which row of a test a bad record is."""

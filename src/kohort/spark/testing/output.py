@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kohort.spark.program.compiled import Aggregate, Program, ToTopic
+from kohort.spark.testing.session import without_warnings_of_pandas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,8 @@ class OutputRows(list[dict[str, Any]]):
 
     def to_df(self) -> DataFrame:
         """The rows as Spark's DataFrame."""
-        return self._spark.createDataFrame(self.to_arrow())
+        with without_warnings_of_pandas():
+            return self._spark.createDataFrame(self.to_arrow())
 
 
 def output_rows(records: pa.Table, read: Read, spark: SparkSession) -> OutputRows:

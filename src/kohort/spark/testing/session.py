@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,6 +20,14 @@ _SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
 }
+
+
+@contextmanager
+def without_warnings_of_pandas() -> Iterator[None]:
+    """Meanwhile Spark doesn't warn that pandas is newer than it: tests often make errors of warnings."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
 
 
 def active_session() -> SparkSession | None:
