@@ -13,8 +13,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from docs.examples.flight_delays import flight_delays
-from kohort.spark import ApplicationError, DeadLetter, Drop, ProgramError, StreamsApp, avg, count, max_, window
+from kohort.spark import (
+    ApplicationError,
+    DeadLetter,
+    Drop,
+    ProgramError,
+    StreamsApp,
+    avg,
+    count,
+    list_state,
+    map_state,
+    max_,
+    value_state,
+    window,
+)
 from kohort.spark.testing import TestDriver
+
+from .test_process import OUTPUT, VISIT, seen
 
 NOWHERE = "127.0.0.1:1"
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
@@ -187,6 +202,38 @@ def test_keys_of_several_columns_and_numbers_for_times(spark: SparkSession) -> N
         assert key[0] == 1 and value["n"] == 2 and float(value["most"]) == 2
         assert driver.records("sales")["key"].to_pylist() == [b'{"shop":1,"at":"2013-01-01T00:00:00.000000Z"}'] * 2
         assert driver.dropped == {}
+
+
+def test_functions_keep_state_and_set_timers(spark: SparkSession) -> None:
+    app = StreamsApp("processing", bootstrap_servers=NOWHERE)
+    visits = app.stream("visits", schema=VISIT, event_time="at", key="user").group_by("user")
+    states = {
+        "totals": value_state("total BIGINT"),
+        "log": list_state("page STRING"),
+        "pages": map_state("page STRING", "times BIGINT"),
+    }
+    visits.process("sums", seen, output=OUTPUT, timers=True, states=states).to("seen", key="user")
+
+    def visit(user: str, page: str, n: int, at: str) -> dict[str, Any]:
+        return {"user": user, "page": page, "n": n, "at": f"2013-01-01T00:{at}Z"}
+
+    with TestDriver(app, spark) as driver:
+        driver.pipe(
+            "visits", [visit("ann", "a", 1, "00:00"), visit("bob", "b", 2, "00:01"), visit("ann", "c", 3, "00:02")]
+        )
+        assert [(each["user"], each["total"], each["fired"]) for each in driver.output("seen")] == [
+            ("ann", 4, ""), ("bob", 2, ""),
+        ]  # fmt: skip
+        assert driver.store("sums-totals") == {"ann": {"total": 4}, "bob": {"total": 2}}
+        assert driver.store("sums-pages")["ann", "c"] == {"page": "c", "times": 1}
+        assert [each["rows"] for each in driver.store("sums-log").values()] == [
+            [{"page": "a"}, {"page": "c"}], [{"page": "b"}],
+        ]  # fmt: skip
+
+        driver.pipe("visits", [visit("cid", "a", 1, "00:11")])
+        assert {each["user"]: each["fired"] for each in driver.output("seen")} == {
+            "ann": "00:10", "bob": "00:11", "cid": "",
+        }  # fmt: skip
 
 
 def test_text_goes_through_topics_in_the_middle(spark: SparkSession) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from kohort.spark.formats.json_encoder import plain_value
+from kohort.spark.formats.json_encoder import plain
 from kohort.spark.program.compiled import SourceSpec
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class InputRows:
     def _json(self, number: int, name: str, value: Any) -> Any:
         """A value as JSON has it: a time in the topic's format."""
         if not isinstance(value, datetime):
-            return plain_value(value)
+            return plain(value)
         wanted = "" if self._source.times is None else self._source.times.of(name)
         time = _in_utc(value)
         if wanted in _UNITS:
@@ -122,7 +122,7 @@ class InputRows:
             raise ValueError(
                 f"{self._row(number)}: column {name!r} is written as {wanted!r}: give the text, as the topic has it"
             )
-        return plain_value(time)
+        return plain(time)
 
     def _encoded(self, number: int, row: Mapping[str, Any]) -> bytes:
         from kohort.spark.formats import encoder

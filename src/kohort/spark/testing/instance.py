@@ -11,8 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import pyarrow as pa
-
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.runtime.application_plan import ApplicationPlan
@@ -37,7 +35,7 @@ _ALL: Final = LimitSettings(first_records=2**31, most_records=2**31, most_bytes=
 
 
 class MemoryInstance:
-    """Runs an application until there is nothing left to read. All but `lookup` is called in one event loop.
+    """Runs an application until there is nothing left to read. `start`, `settle` and `close` run in one event loop.
 
     Args:
         tasks: all of the application's.
@@ -184,10 +182,6 @@ class MemoryInstance:
         partitions = sorted({task.partition for task in self._tasks})
         found = (self.stores.get(name, partition) for partition in (None, *partitions))
         return [each for each in found if each is not None]
-
-    def lookup(self, store: str, partition: int | None, keys: pa.Array) -> pa.Array:
-        """Values that stores have, for Spark's jobs: from any thread. Raises StateError."""
-        return self.stores.lookup(store, partition, keys)
 
 
 class _Counting(Listener):

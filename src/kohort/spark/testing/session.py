@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
     # What is run for seconds isn't worth the second compiler's time.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
