@@ -289,6 +289,8 @@ def test_a_driver_is_of_no_use_before_and_after(spark: SparkSession) -> None:
         with pytest.raises(RuntimeError, match="enter it with `with`"):
             driver.step()
         driver.close()
+    with pytest.raises(ValueError, match="'words' can't have 0 partitions"), TestDriver(counts(), spark, partitions=0):
+        pass
     with pytest.raises(ValueError, match="no topic 'wörds'"), TestDriver(counts(), spark, partitions={"wörds": 2}):
         pass
     with (

@@ -143,8 +143,10 @@ class RunningApplication:
         """Creates all topics that the application reads and writes; its tasks."""
         names = [*(source.topic for source in program.sources), *program.sinks]
         by_name = dict.fromkeys(names, partitions) if isinstance(partitions, int) else partitions
-        for name in by_name:
+        for name, count in by_name.items():
             _found(dict.fromkeys(names, 0), name, "topic", "the application reads or writes")
+            if count < 1:
+                raise ValueError(f"topic {name!r} can't have {count} partitions: one is the least")
         for name in names:
             self._topics.create(name, by_name.get(name, 1))
 
