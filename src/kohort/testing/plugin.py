@@ -1,4 +1,5 @@
-"""Fixtures for pytest: brokers. They are there when Kohort is installed, without imports.
+"""Fixtures for pytest: brokers, and streams applications without one. They are there when Kohort is installed, without
+imports.
 
 Settings of all brokers come from pytest's configuration, those of a single test's broker from a marker:
 
@@ -11,12 +12,17 @@ Settings of all brokers come from pytest's configuration, those of a single test
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kohort.spark import StreamsApp
+    from kohort.spark.testing import TestDriver
     from kohort.testing.broker import Broker
     from kohort.testing.process import BrokerProcess
 
@@ -70,6 +76,31 @@ def kohort_broker_process(request: pytest.FixtureRequest) -> Iterator[BrokerProc
 
     with BrokerProcess(_configured(request.config) | _marked(request)) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def kohort_spark() -> Iterator[SparkSession]:
+    """A local Spark session for the whole session of pytest; or the one that there is. Needs the extra `spark`."""
+    from kohort.spark.testing.session import active_session, local_session
+
+    before = active_session()
+    session = local_session()
+    yield session
+    if before is None:
+        session.stop()
+
+
+@pytest.fixture
+def kohort_test_driver(kohort_spark: SparkSession) -> Iterator[Callable[..., TestDriver]]:
+    """Makes test drivers of applications, which run until the test ends: `kohort_test_driver(app, partitions=2)`."""
+    from kohort.spark.testing import TestDriver
+
+    with ExitStack() as stack:
+
+        def start(app: StreamsApp, **options: Any) -> TestDriver:
+            return stack.enter_context(TestDriver(app, kohort_spark, **options))
+
+        yield start
 
 
 def _configured(config: pytest.Config) -> dict[str, object]:

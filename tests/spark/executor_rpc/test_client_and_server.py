@@ -18,7 +18,7 @@ from kohort.spark.executor_rpc import client
 from kohort.spark.executor_rpc.client import RpcAddress, close_idle
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import MAGIC
-from kohort.spark.executor_rpc.messages import STORE_WRITES
+from kohort.spark.executor_rpc.messages import FETCHED_RECORDS, STORE_WRITES
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.executor_rpc.tls import connected, driver_tls, executor_context
 from kohort.spark.state import ScannedRanges
@@ -75,6 +75,34 @@ def test_ranges_are_divided_among_splits(server: RpcServer, driver: RpcAddress) 
     assert inputs[0].ranges == (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 10))
     assert inputs[1].ranges == (OffsetRange("t", 1, 10, 30),)
     assert inputs[0].stream_times == {0: 1_000}
+
+
+def test_records_that_the_driver_has_come_with_the_input() -> None:
+    def fetch(ranges: Sequence[OffsetRange]) -> pa.RecordBatch:
+        records = [record(each.partition, offset) for each in ranges for offset in range(each.start, each.end)]
+        return pa.RecordBatch.from_pylist(records, schema=FETCHED_RECORDS)
+
+    with RpcServer(lookup, fetch=fetch) as server:
+        driver = RpcAddress(server.address, server.token, server.handover)
+        server.begin_epoch("0", INPUT)
+        inputs = [driver.request_input("0", split, 2) for split in range(2)]
+        server.begin_epoch("0", EpochInput(8, ()))
+        empty = driver.request_input("0", 0, 1)
+    close_idle()
+    read = [(row["partition"], row["offset"]) for each in inputs for row in _rows(each.records)]
+    assert read == [*((0, offset) for offset in range(10, 20)), *((1, offset) for offset in range(30))]
+    assert _rows(empty.records) == []
+
+
+def record(partition: int, offset: int) -> dict[str, object]:
+    time = datetime(1970, 1, 1, tzinfo=UTC)
+    return {"offset": offset, "timestamp": time, "key": None, "value": b"v", "headers": [], "partition": partition}
+
+
+def _rows(records: pa.RecordBatch | None) -> list[dict[str, object]]:
+    assert records is not None
+    rows: list[dict[str, object]] = records.to_pylist()
+    return rows
 
 
 def test_no_epoch_runs(driver: RpcAddress) -> None:

@@ -17,6 +17,7 @@ from kohort.spark.epoch import EpochStatistics, Mergers, OffsetRange
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import MAGIC, from_ipc, receive_exactly, receive_frame, send_frame, to_ipc
 from kohort.spark.executor_rpc.messages import (
+    FETCHED_RECORDS,
     LOOKUP_KEYS,
     LOOKUP_VALUES,
     SCAN_RANGES,
@@ -50,7 +51,11 @@ _ResponseType = TypeVar("_ResponseType", InputResponse, LookupResponse, ScanResp
 
 @dataclass(frozen=True)
 class SplitInput:
-    """What a split reads: offset ranges in order, and what it needs beside them; as in `InputResponse`."""
+    """What a split reads: offset ranges in order, and what it needs beside them; as in `InputResponse`.
+
+    Attributes:
+        records: those of the ranges (`FETCHED_RECORDS`), where the driver has them; None: brokers do.
+    """
 
     run: int
     ranges: tuple[OffsetRange, ...]
@@ -58,6 +63,7 @@ class SplitInput:
     partitions: int = 0
     mergers: Mapping[int, Mergers] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    records: pa.RecordBatch | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,13 @@ class RpcAddress:
 
     def request_input(self, subtopology: str, split: int, splits: int, *, whole_partitions: bool = False) -> SplitInput:
         """What split `split` of `splits` reads of the epoch that runs; as in `InputRequest`."""
-        response, _ = self._request(InputRequest(subtopology, split, splits, whole_partitions), InputResponse)
+        response, body = self._request(InputRequest(subtopology, split, splits, whole_partitions), InputResponse)
         ranges = tuple(OffsetRange(*each) for each in response.ranges)
         mergers = {branch: Mergers(*each) for branch, each in response.mergers.items()}
-        return SplitInput(response.run, ranges, response.stream_times, response.partitions, mergers, response.secrets)
+        records = from_ipc(body, FETCHED_RECORDS) if body else None
+        return SplitInput(
+            response.run, ranges, response.stream_times, response.partitions, mergers, response.secrets, records
+        )
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
         """The values of keys, in their order, null where the store has none. No partitions: of a global store."""

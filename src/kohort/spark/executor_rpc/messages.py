@@ -7,8 +7,13 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from kohort.protocol.records.arrow import RECORD_SCHEMA
+
 LOOKUP_KEYS: Final = pa.schema([pa.field("partition", pa.int32()), pa.field("key", pa.binary())])
 """The body of a `LookupRequest`. A null partition means a global store."""
+
+FETCHED_RECORDS: Final = pa.schema([*RECORD_SCHEMA, pa.field("partition", pa.int32(), nullable=False)])
+"""The body of an `InputResponse` where the driver has the topics itself: the records of the ranges, in their order."""
 
 LOOKUP_VALUES: Final = pa.schema([pa.field("value", pa.binary())])
 """The body of its response, in the order of the keys; null where the store has no value.

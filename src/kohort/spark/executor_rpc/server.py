@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.epoch import DEAD_SCHEMA, EpochInput
+from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, OffsetRange
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import (
     MAGIC,
@@ -61,6 +61,9 @@ there is none. Called from several threads at once."""
 Scan = Callable[[str, int, Sequence[bytes], Sequence[bytes], int], ScannedRanges]
 """Returns the rows of ranges: (store, partition, starts, ends, most bytes) -> rows. Called as `Lookup`."""
 
+Fetch = Callable[[Sequence[OffsetRange]], pa.RecordBatch]
+"""Returns the records of ranges (`FETCHED_RECORDS`), in their order. Called from several threads at once."""
+
 _GREETING_S: Final = 5.0
 _MAX_UNAUTHENTICATED: Final = 64
 _KEYS_AT_ONCE: Final = 16_384
@@ -99,6 +102,7 @@ class RpcServer:
         advertised: the host that executors connect to, where it differs.
         tls: certificates of the run, for connections that leave this machine; None for none.
         secrets: passwords that executors need to read, by their names in `ClientConfig`.
+        fetch: has the records of topics, where there are no brokers that executors could fetch them from.
 
     Attributes:
         address: where executors connect to.
@@ -117,8 +121,9 @@ class RpcServer:
         tls: DriverTls | None = None,
         secrets: Mapping[str, str] | None = None,
         scan: Scan | None = None,
+        fetch: Fetch | None = None,
     ) -> None:
-        self._lookup, self._scan = lookup, scan
+        self._lookup, self._scan, self._fetch = lookup, scan, fetch
         self._tls = None if tls is None else tls.context
         self._secrets = dict(secrets or {})
         self._strangers = Strangers()
@@ -266,7 +271,7 @@ class RpcServer:
             request: Request = _requests.decode(header)
             match request:
                 case InputRequest():
-                    return self._input(request), b""
+                    return self._input(request)
                 case LookupRequest():
                     return LookupResponse(), self._values(request, body)
                 case ScanRequest():
@@ -281,7 +286,7 @@ class RpcServer:
             _log.exception("a request of an executor failed")
             return ErrorResponse(f"{type(error).__name__}: {error}"), b""
 
-    def _input(self, request: InputRequest) -> InputResponse:
+    def _input(self, request: InputRequest) -> tuple[InputResponse, bytes | pa.Buffer]:
         with self._lock:
             epoch = self._epochs.get(request.subtopology)
         if epoch is None:
@@ -291,7 +296,7 @@ class RpcServer:
         ranges = ranges_of_split(
             epoch.input.ranges, request.split, request.splits, whole_partitions=request.whole_partitions
         )
-        return InputResponse(
+        response = InputResponse(
             epoch.run,
             [(each.topic, each.partition, each.start, each.end) for each in ranges],
             dict(epoch.input.stream_times),
@@ -299,6 +304,7 @@ class RpcServer:
             {branch: (each.partitions, dict(each.stream_times)) for branch, each in epoch.input.mergers.items()},
             self._secrets,
         )
+        return response, b"" if self._fetch is None else to_ipc(self._fetch(ranges))
 
     def _values(self, request: LookupRequest, body: bytearray) -> pa.Buffer:
         batch = from_ipc(body, LOOKUP_KEYS)

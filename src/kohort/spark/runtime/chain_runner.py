@@ -9,10 +9,11 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from kohort.client.time_limit import time_limit
+from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.epoch import EpochInput, EpochOutput
 from kohort.spark.runtime.chain import Chain
 from kohort.spark.runtime.effects import Epoch
-from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
+from kohort.spark.runtime.epoch_committer import Probe, unprobed
 from kohort.spark.runtime.epoch_writes import EpochWrites, MergedRows, epoch_writes, first_unreadable
 from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
@@ -39,6 +40,25 @@ class Jobs(Protocol):
         """Make what runs fail soon. From any thread."""
 
 
+class Committer(Protocol):
+    """Sends and commits epochs, as `EpochCommitter` does."""
+
+    async def open(self) -> None:
+        """Be ready to send."""
+
+    async def send(self, writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Begin a transaction, and send an epoch's records and offsets in it."""
+
+    async def commit(self) -> Mapping[tuple[str, int], int]:
+        """Commit the transaction; the changelogs' offsets after what was sent, by (store, partition)."""
+
+    async def abort(self) -> None:
+        """Abort the transaction, if one is open."""
+
+    async def close(self, *, timeout_ms: float = 5_000) -> None:
+        """Abort the transaction, if one is open, and let go of what sends."""
+
+
 class ChainRunner:
     """Does what the epochs of one chain need; one step at a time.
 
@@ -53,7 +73,7 @@ class ChainRunner:
         self,
         chain: Chain,
         make_jobs: Callable[[str], Jobs],
-        committer: EpochCommitter,
+        committer: Committer,
         stores: Callable[[TaskId], Mapping[str, Store]],
         probe: Probe = unprobed,
     ) -> None:

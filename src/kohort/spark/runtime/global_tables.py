@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, Protocol
 
 import pyarrow.compute as pc
 
-from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
@@ -19,7 +18,6 @@ from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.runtime.application_plan import GlobalTable
 from kohort.spark.runtime.chain_runner import Jobs
-from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_limit import share
 from kohort.spark.runtime.epoch_planning import lag
 from kohort.spark.runtime.epoch_writes import first_dead
@@ -40,6 +38,26 @@ _ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.5
 
 
+class Topics(Protocol):
+    """The topics there are, as `Cluster` knows them."""
+
+    async def topic(self, name: str) -> TopicInfo:
+        """A topic's metadata."""
+
+
+class Ends(Protocol):
+    """Where topics begin and end, as `EndOffsets` says."""
+
+    async def of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The ends of partitions."""
+
+    async def beginnings(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Their beginnings."""
+
+    async def pause(self) -> None:
+        """Wait before they are asked for again."""
+
+
 class GlobalTables:
     """Loads global tables to their end, then follows them.
 
@@ -57,8 +75,8 @@ class GlobalTables:
         tables: tuple[GlobalTable, ...],
         make_jobs: Callable[[], Jobs],
         stores: OpenStores,
-        cluster: Cluster,
-        ends: EndOffsets,
+        cluster: Topics,
+        ends: Ends,
         listener: Listener,
         waiting: Callable[[str | None], None],
     ) -> None:
@@ -70,6 +88,7 @@ class GlobalTables:
         self._number = 0
         self._left: dict[str, int] = {}  # records, by table
         self._beginnings: dict[str, Mapping[TopicPartition, int]] = {}
+        self._kept: dict[str, Store] = {}
 
     async def loaded(self) -> None:
         """Wait until all tables were loaded to their end, once or since one had to be cleared."""
@@ -92,12 +111,10 @@ class GlobalTables:
             ApplicationError: a record can't be read, or reading always fails.
         """
         failures = 0
-        stores = {table.name: await self._stores.open_global(table.name) for table in self._tables}
+        await self._open()
         while True:
             try:
-                read = False
-                for table in self._tables:
-                    read |= await self._follow(table, stores[table.name])
+                read = await self.catch_up()
                 failures = 0
                 self._waiting(None)
                 self._loaded.set()
@@ -117,6 +134,24 @@ class GlobalTables:
                 if failures >= _ATTEMPTS:
                     raise ApplicationError(f"global tables can't be read: {plain(error)}") from error
                 await asyncio.sleep(_PAUSE_S)
+
+    async def catch_up(self) -> bool:
+        """Read all tables up to where they end now; whether there was anything.
+
+        Raises:
+            ApplicationError: a record can't be read.
+            whatever else goes wrong: it may be tried again.
+        """
+        await self._open()
+        read = False
+        for table in self._tables:
+            read |= await self._follow(table, self._kept[table.name])
+        return read
+
+    async def _open(self) -> None:
+        for table in self._tables:
+            if table.name not in self._kept:
+                self._kept[table.name] = await self._stores.open_global(table.name)
 
     async def _follow(self, table: GlobalTable, store: Store) -> bool:
         """Read a table up to where it ends now; whether there was anything."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.epoch import DEAD_SCHEMA, EpochStatistics
 from kohort.spark.executor_rpc.client import SplitInput
 from kohort.spark.jobs.batches import one_batch
@@ -76,6 +77,9 @@ def fetch_records(
     def leave_out(batch: CorruptBatch) -> None:
         _leave_out(statistics, batch, keep=on_error == "dead")
 
+    if split_input.records is not None:
+        yield from _given(split_input, split_input.records, statistics)
+        return
     ranges = [(each.topic, each.partition, each.start, each.end) for each in split_input.ranges]
     some: list[tuple[int, pa.RecordBatch]] = []
     rows = size = 0
@@ -92,6 +96,17 @@ def fetch_records(
     if some:
         yield _concatenated(ranges[0][0], some)
         statistics.bytes += size
+
+
+def _given(split_input: SplitInput, records: pa.RecordBatch, statistics: EpochStatistics) -> Iterator[FetchedRecords]:
+    """The records that came with the input, counted."""
+    if records.num_rows:
+        fetched = FetchedRecords(
+            split_input.ranges[0].topic, records.select(RECORD_SCHEMA.names), records.column("partition")
+        )
+        statistics.records += records.num_rows
+        statistics.bytes += _bytes(records)
+        yield fetched
 
 
 def note_times(statistics: EpochStatistics, partitions: pa.Array, times: pa.Array) -> None:

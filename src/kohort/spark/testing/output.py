@@ -1,0 +1,103 @@
+"""What an application wrote to a topic, as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kohort.spark.program.compiled import Aggregate, Program, ToTopic
+from kohort.spark.testing.session import without_warnings_of_pandas
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Read = Callable[[bytes], Any]
+"""Reads a value as the columns of a row."""
+
+_ERRORS = "__streams.errors."
+
+
+class OutputRows(list[dict[str, Any]]):
+    """Rows of a topic, in the order in which they were written: a list of dicts, equal to one.
+
+    A record without a value is a row of its key alone: {"key": b"…"}.
+
+    Attributes:
+        records: the same as records: offset, timestamp, key, value, headers, partition.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, Any]], records: pa.Table, spark: SparkSession) -> None:
+        super().__init__(rows)
+        self.records = records
+        self._spark = spark
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a table; columns have the types that follow from the values."""
+        names = dict.fromkeys(name for row in self for name in row)
+        return pa.table({name: pa.array([row.get(name) for row in self]) for name in names})
+
+    def to_df(self) -> DataFrame:
+        """The rows as Spark's DataFrame."""
+        with without_warnings_of_pandas():
+            return self._spark.createDataFrame(self.to_arrow())
+
+
+def output_rows(records: pa.Table, read: Read, spark: SparkSession) -> OutputRows:
+    """Records of a topic as rows."""
+    keys, values = records["key"].to_pylist(), records["value"].to_pylist()
+    rows = [{"key": key} if value is None else read(value) for key, value in zip(keys, values, strict=True)]
+    return OutputRows(rows, records, spark)
+
+
+def dead_letters(records: pa.Table, spark: SparkSession) -> OutputRows:
+    """Dead letters as rows: their values as they are, what is wrong with them, and where they came from."""
+    rows = []
+    for row in records.select(["key", "value", "headers"]).to_pylist():
+        said = {each["key"].removeprefix(_ERRORS): (each["value"] or b"").decode() for each in row["headers"]}
+        rows.append(
+            {
+                "key": row["key"],
+                "value": row["value"],
+                "error": said.get("message"),
+                "topic": said.get("topic"),
+                "partition": int(said.get("partition", -1)),
+                "offset": int(said.get("offset", -1)),
+            }
+        )
+    return OutputRows(rows, records, spark)
+
+
+def readers_of(program: Program) -> dict[str, Read]:
+    """How the values of each topic are read that the program writes rows to; the last way, where there are several."""
+    ends = (branch.terminal for each in program.subtopologies for branch in each.branches)
+    outputs = (
+        output
+        for end in ends
+        for output in ((end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ())
+    )
+    return {output.topic: _reader(output) for output in outputs}
+
+
+def _reader(output: ToTopic) -> Read:
+    match output.format:
+        case "json":
+            return json.loads
+        case "string":
+            return lambda value: {output.columns[0]: value.decode()}
+        case "avro" if output.avro_schema is not None:
+            return _avro_reader(output.avro_schema)
+    return lambda value: {"value": value}
+
+
+def _avro_reader(schema: str) -> Read:
+    import io
+
+    import fastavro
+
+    from kohort.spark.formats.avro_schema import parse
+
+    parsed = parse(schema)
+    return lambda value: fastavro.schemaless_reader(io.BytesIO(value), parsed, None)
