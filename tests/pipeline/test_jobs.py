@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark import StreamsApp
 from kohort.spark.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, OffsetRange
 from kohort.spark.errors import ProgramError
@@ -54,6 +55,8 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy, Fail
 from kohort.spark.program.windows import window
+from kohort.spark.runtime.epoch_writes import epoch_writes
+from kohort.spark.runtime.planning import subtopology_plan_of
 
 from .jobs_harness import JobsHarness
 
@@ -424,6 +427,74 @@ def test_text_goes_to_a_topic_beside_its_key(harness: JobsHarness) -> None:
     select = Transform(lambda df: df.select("carrier", "origin"))
     done = harness.jobs(through(harness, harness.source(topic), end, select)).run(harness.epoch_input(topic))
     assert [(row["key"], row["value"]) for row in done.rows[0].to_pylist()] == [(b"AA", b"JFK"), (b"UA", None)]
+
+
+HEADERS = [{"key": "trace", "value": b"\x00\xff"}, {"key": "empty", "value": None}]
+
+
+def with_headers(harness: JobsHarness, topic: str, records: list[tuple[Any, list[dict[str, Any]]]]) -> None:
+    """Records of partition 0, with headers."""
+    kind = RECORD_SCHEMA.field("headers").type
+    names, rows = ("partition", "key", "value"), [(0, b"k", json.dumps(value).encode()) for value, _ in records]
+    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    harness._send(topic, table.append_column("headers", pa.array([headers for _, headers in records], kind)))
+
+
+def test_headers_come_in_and_go_out(harness: JobsHarness) -> None:
+    topic = harness.topic()
+    with_headers(harness, topic, [({"n": 1}, HEADERS), ({"n": 2}, [])])
+    app = StreamsApp("app")
+    stream = app.stream(topic, schema="n int", headers=True)
+    stream.to("same", headers="_headers")
+    traced = stream.select("n", "map('trace', hex(get(_headers, 0).value), 'n', string(n)) AS more")
+    traced.to("made", format="avro", headers="more")
+    stream.select("transform(_headers, each -> each.key) AS names").to("names")
+    (subtopology,) = app.compile(harness.spark).subtopologies
+    done = harness.jobs(subtopology).run(harness.epoch_input(topic))
+    assert [json.loads(value) for value in done.rows[0]["value"].to_pylist()] == [{"n": 1}, {"n": 2}]
+    assert done.rows[0]["headers"].to_pylist() == [HEADERS, []]
+    assert done.rows[1]["headers"].to_pylist() == [
+        [{"key": "trace", "value": b"00FF"}, {"key": "n", "value": b"1"}],
+        [{"key": "trace", "value": None}, {"key": "n", "value": b"2"}],
+    ]
+    assert [json.loads(value)["names"] for value in done.rows[2]["value"].to_pylist()] == [["trace", "empty"], []]
+    assert "headers" not in done.rows[2].column_names
+
+
+def test_records_delete_where_a_condition_is_true(harness: JobsHarness) -> None:
+    """Then they needn't be such as the format can have."""
+    topic = harness.topic()
+    harness.send(topic, [(0, b"", {"k": "a", "n": 1}), (0, b"", {"k": "b"}), (0, b"", {"k": "c", "n": 3})])
+    app = StreamsApp("app")
+    stream = app.stream(topic, schema="k string, n int")
+    whole = '{"type": "record", "name": "r", "fields": [{"name": "k", "type": "string"}, {"name": "n", "type": "int"}]}'
+    stream.to("json", key="k", tombstone="n > 2")
+    stream.to("avro", key="k", tombstone=F.col("n").isNull(), format="avro", schema=whole)
+    (subtopology,) = app.compile(harness.spark).subtopologies
+    done = harness.jobs(subtopology).run(harness.epoch_input(topic))
+    records = [
+        dict(zip(*(rows[name].to_pylist() for name in ("key", "value")), strict=True)) for rows in done.rows.values()
+    ]
+    assert records == [
+        {b"a": b'{"k":"a","n":1}', b"b": b'{"k":"b","n":null}', b"c": None},
+        {b"a": b"\x02a\x02", b"b": None, b"c": b"\x02c\x06"},
+    ]
+
+
+def test_a_column_names_the_topics_of_rows(harness: JobsHarness) -> None:
+    topic = harness.topic()
+    harness.send(topic, [(0, b"", {"n": 1, "to": "a"}), (0, b"", {"n": 2}), (0, b"", {"n": 3, "to": "b"})])
+    app = StreamsApp("app")
+    app.stream(topic, schema="n int, to string").to(column="to")
+    program = app.compile(harness.spark)
+    (subtopology,) = program.subtopologies
+    assert program.sinks == ()
+    done = harness.jobs(subtopology).run(harness.epoch_input(topic))
+    found = zip(done.rows[0]["topic"].to_pylist(), done.rows[0]["value"].to_pylist(), strict=True)
+    assert list(found) == [("a", b'{"n":1}'), (None, b'{"n":2}'), ("b", b'{"n":3}')]
+    (named,) = epoch_writes(subtopology_plan_of(subtopology), done, None, {}, lambda *_: pa.table({})).named
+    assert named.rows["topic"].to_pylist() == ["a", None, "b"]
+    assert named.unknown.stop
 
 
 def test_a_table_leaves_out_records_without_a_key(harness: JobsHarness) -> None:

@@ -466,7 +466,12 @@ def test_event_time_that_is_renamed_is_the_streams_still(spark: SparkSession) ->
     renamed = flights.transform(lambda df: df.withColumnRenamed("at", "when"))
     by_hour = renamed.group_by("carrier", window("when", "1 hour", grace="5 minutes"))
     by_hour.aggregate("n", n=count(), first=first("origin"))
+    renamed.to("x")
+    renamed.select("origin").to("y")
     assert spec_of(app, spark, "n").event_time == "when"
+    (subtopology,) = app.compile(spark).subtopologies
+    ends = [branch.terminal for branch in subtopology.branches if isinstance(branch.terminal, ToTopic)]
+    assert [end.event_time for end in ends] == ["when", None]  # by which records get their timestamps
 
 
 def test_avro_is_read_with_all_that_was_written(spark: SparkSession) -> None:
@@ -902,6 +907,26 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
             _flights(app).group_by("origin").aggregate("d", n=count()).to("x", format="avro", schema=_avro("b"))
         ),
         r"to\('x'\): the Avro schema has fields that the columns lack: b",
+    ),
+    "headers that aren't": (
+        lambda app: _flights(app).to("x", headers="origin"),
+        r"to\('x'\): headers='origin': 'origin' is STRING; headers are a MAP<STRING, BINARY>, or an ARRAY",
+    ),
+    "a tombstone that is no condition": (
+        lambda app: _flights(app).to("x", key="origin", tombstone="distance"),
+        r"to\('x'\): tombstone='distance': this takes a condition, but it is INT",
+    ),
+    "a tombstone of a column that isn't there": (
+        lambda app: _flights(app).to("x", key="origin", tombstone="deleted"),
+        r"to\('x'\): tombstone='deleted': .*`deleted` cannot be resolved",
+    ),
+    "numbers that name topics": (
+        lambda app: _flights(app).to(column="distance"),
+        r"to\(column='distance'\): names of topics are STRING, but 'distance' is INT",
+    ),
+    "headers of two kinds": (
+        lambda app: app.stream("t", schema="_headers STRING", headers=True).to("x"),
+        r"stream 't': the column '_headers' is there twice",
     ),
     "an unknown key to write by": (
         lambda app: _flights(app).to("x", key="airport"),

@@ -70,6 +70,7 @@ class StreamsApp:
         time_zone: str | None = None,
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
         tombstones: Literal["drop", "keep"] = "drop",
+        headers: bool = False,
     ) -> Stream:
         """A topic's records as rows.
 
@@ -96,6 +97,8 @@ class StreamsApp:
                 others, or "crc32", as librdkafka (confluent-kafka) by default.
             tombstones: what becomes of records without a value: "drop" leaves them out and counts them, "keep" makes
                 rows of nulls of them.
+            headers: whether rows have the records' headers, as the column `_headers`, which is an ARRAY of STRUCTs with
+                a `key`, STRING, and a `value`, BINARY.
 
         Raises:
             ProgramError: arguments that can't be, or a topic that is read already.
@@ -114,7 +117,7 @@ class StreamsApp:
         )
         if tombstones not in ("drop", "keep"):
             raise ProgramError(f'stream {topic!r}: tombstones={tombstones!r}: "drop" or "keep"')
-        source.tombstones = tombstones == "keep"
+        source.tombstones, source.headers = tombstones == "keep", bool(headers)
         if offset_reset not in ("earliest", "latest"):
             raise ProgramError(f'stream {topic!r}: offset_reset={offset_reset!r}: "earliest" or "latest"')
         source.event_time, source.derived, source.offset_reset = event_time, derived, offset_reset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,6 +24,15 @@ A null `value` deletes. `timestamp` is in ms; null means the time of sending.
 
 In a branch with mergers, rows with a `partition` are those of a store, as it is after the epoch; -1 - p stands for
 partition p of the topic, to which a row goes as it would without mergers."""
+
+HEADERS_SENT: Final = "headers"
+"""Rows of a user's topic may have this column, too: their headers, as in `RECORD_SCHEMA`."""
+
+TOPIC_SENT: Final = "topic"
+"""Likewise: the topic that a row goes to, where a column names it. STRING."""
+
+SENT_SCHEMA = pa.schema([RECORD_SCHEMA.field("headers").with_name(HEADERS_SENT), pa.field(TOPIC_SENT, pa.string())])
+"""The types of these two."""
 
 DEAD_SCHEMA = pa.schema(
     [

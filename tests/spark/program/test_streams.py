@@ -175,6 +175,16 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: stream(app).peek("print"),  # type: ignore[arg-type]
         r"peek takes a function over a pyarrow\.Table, not 'print'",
     ),
+    "no topic": (lambda app: stream(app).to(), r'to takes a topic, to\("late"\), or the column that names it'),
+    "a topic and a column": (lambda app: stream(app).to("x", column="y"), "or the column that names it"),
+    "a topic that is no text": (
+        lambda app: stream(app).to(3),  # type: ignore[arg-type]
+        r'to\(3\): a topic is a text; where a column names it, say to\(column="its name"\)',
+    ),
+    "a tombstone without a key": (
+        lambda app: stream(app).to("x", tombstone="n = 0"),
+        r"to\('x'\): a tombstone deletes its key's value, so say key=, too",
+    ),
     "no limit of distinct values": (
         lambda app: count_distinct("x", limit=0),
         r"count_distinct\('x', limit=0\): the limit is a whole number, 1 or more",

@@ -18,6 +18,7 @@ from kohort.client.errors import (
 )
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.epoch_committer import EpochCommitter
 from kohort.spark.runtime.epoch_states import EpochEvent
@@ -128,6 +129,32 @@ def test_once() -> None:
     calls, commit = _commit({})
     assert _run(commit) == {("store", 0): 12}
     assert calls == ["start", "begin", "send", "send", "offsets@1", "commit"]
+
+
+def test_topics_are_asked_for_until_they_are_there() -> None:
+    there = {"a"}
+    asked: list[list[str]] = []
+
+    class Cluster:
+        async def ask_any(self, request: MetadataRequest, response: type[MetadataResponse]) -> MetadataResponse:
+            assert not request.allow_auto_topic_creation
+            names = [topic.name or "" for topic in request.topics or ()]
+            asked.append(names)
+            codes = {name: ErrorCode.NONE if name in there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for name in names}
+            codes |= {name: ErrorCode.INVALID_TOPIC_EXCEPTION for name in names if " " in name}
+            topics = [MetadataResponse.Topic(name=name, error_code=int(code)) for name, code in codes.items()]
+            return MetadataResponse(topics=topics)
+
+    committer = EpochCommitter(None, Cluster(), None)  # type: ignore[arg-type]
+
+    async def missing(*topics: str) -> set[str]:
+        return set(await committer.missing(topics))
+
+    assert asyncio.run(missing("a", "b", "no topic")) == {"b", "no topic"}
+    there.add("b")
+    assert asyncio.run(missing("a", "b")) == set()
+    assert asyncio.run(missing("a", "b")) == set()
+    assert asked == [["a", "b", "no topic"], ["b"]]
 
 
 def test_the_epoch_has_changed() -> None:

@@ -5,6 +5,7 @@
 | unreadable, no value | stages.read_rows |
 | misplaced | stages.partition_check, for stages.read_rows |
 | no key | stages.read_rows, stages.join, stages.state_lookup, stages.arrow_aggregate; subtopology_jobs for tables |
+| no topic | runtime.named_topics |
 | no window | late_rows, counted by stages.late_partials |
 
 Late rows are counted apart from these, in `EpochStatistics.late`.
@@ -22,5 +23,7 @@ NO_VALUE: Final = "no value"
 """It is a tombstone, of a stream."""
 NO_KEY: Final = "no key"
 """It lacks the key that it is kept or aggregated by."""
+NO_TOPIC: Final = "no topic"
+"""A column names a topic for a row that isn't there, and `on_error` lets the others go on."""
 NO_WINDOW: Final = "no window"
 """A row's time is null, or out of the years that windows have."""

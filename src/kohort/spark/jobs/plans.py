@@ -62,7 +62,7 @@ from kohort.spark.program.compiled import (
     Transform,
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
-from kohort.spark.program.internal_columns import KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import HEADERS, KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.processor_specs import Process
 
 _JOINED = "_joined_"
@@ -106,7 +106,7 @@ class Plans:
         rows = flow.rows(self._rows(context, source, flow.internal_columns, branch), context)
         match branch.terminal:
             case ToTopic():
-                return to_topic(rows, branch.terminal, source.event_time)
+                return to_topic(rows, branch.terminal, branch.terminal.event_time or source.event_time)
             case ToRows():
                 return to_rows(rows, branch.terminal)
             case ToPartials(aggregate=spec):
@@ -178,6 +178,7 @@ class Plans:
             _policy(source.on_error), internal, table, key=source.key if table and len(source.key) > 1 else (),
             times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
             partition_check=check, tombstones=source.tombstones, keyless=keyless,
+            headers=source.headers and HEADERS in schema.names,
         )  # fmt: skip
 
     @cached_property
@@ -201,7 +202,8 @@ class Plans:
         used = used.union(*(flow.used for flow in self._flows))
         derived = {each.name: each.column for each in source.derived}
         used |= {column for name, column in derived.items() if name in used}
-        values = [name for name in source.schema.names if name not in derived]
+        added = {*derived, *([HEADERS] if source.headers else [])}
+        values = [name for name in source.schema.names if name not in added]
         used &= frozenset(source.schema.names)
         # A row needs a column of the value, even if it is only counted.
         return used if used & frozenset(values) else used | {values[0]}

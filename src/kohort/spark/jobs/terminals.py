@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from kohort.spark.epoch import HEADERS_SENT, TOPIC_SENT
 from kohort.spark.internals import arrow_schema
 from kohort.spark.jobs.column_encoding import (
     JSON_OPTIONS,
@@ -26,7 +27,7 @@ from kohort.spark.jobs.late_rows import with_windows
 from kohort.spark.jobs.plan_reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregate, arrow_aggregate_stage
 from kohort.spark.jobs.stages.context import StageContext, numbered
-from kohort.spark.jobs.stages.encode_values import ValueEncoding, encode_values_stage
+from kohort.spark.jobs.stages.encode_values import DELETES, ValueEncoding, encode_values_stage
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
@@ -43,19 +44,42 @@ _MERGED = "key binary, value binary, partition int, timestamp bigint"
 
 
 def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> DataFrame:
-    """Rows as records of a topic of the user's."""
+    """Rows as records of a topic of the user's, or of several; with `HEADERS_SENT` and `TOPIC_SENT`, if it has any."""
     names = list(terminal.columns)
     key = F.lit(None).cast("string") if terminal.key is None else key_text(terminal.key, Route.TEXT)
+    more = []
+    if terminal.headers is not None:
+        more.append(headers(column(terminal.headers), rows.schema[terminal.headers].dataType).alias(HEADERS_SENT))
+    if terminal.topic_column is not None:
+        more.append(column(terminal.topic_column).alias(TOPIC_SENT))
+    deletes = None
+    if terminal.tombstone is not None:
+        condition = F.expr(terminal.tombstone) if isinstance(terminal.tombstone, str) else terminal.tombstone
+        deletes = F.coalesce(condition, F.lit(False))
     if terminal.format == "json":
         fields = [shown(column(name), rows.schema[name].dataType).alias(name) for name in names]
         value = F.to_json(F.struct(*fields), JSON_OPTIONS)
-        return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time))
-    internal = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP)]
-    wanted = rows.select(*internal, *[column(name).alias(numbered(number)) for number, name in enumerate(names)])
+        value = value if deletes is None else F.when(~deletes, value)
+        return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time), *more)
+    passed = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP), *more]
+    passed += [] if deletes is None else [deletes.alias(DELETES)]
+    wanted = rows.select(*passed, *[column(name).alias(numbered(number)) for number, name in enumerate(names)])
     schema = T.StructType([rows.schema[name] for name in names])
-    encoding = ValueEncoding(terminal.format, schema.json(), terminal.avro_schema)
-    values = wanted.mapInArrow(encode_values_stage(encoding), f"`{KEY}` string, value binary, `{TIMESTAMP}` bigint")
-    return _records(values, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP))
+    encoding = ValueEncoding(terminal.format, schema.json(), terminal.avro_schema, deletes is not None)
+    made = T.StructType([*wanted.schema.fields[: len(passed)], T.StructField("value", T.BinaryType())])
+    values = wanted.mapInArrow(encode_values_stage(encoding), made)
+    more = [column(name) for name in (HEADERS_SENT, TOPIC_SENT) if name in made.names]
+    return _records(values, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP), *more)
+
+
+def headers(given: Column, kind: T.DataType) -> Column:
+    """A column of headers, of either type that these may have, as ARRAY<STRUCT<key, value>>; those without a key go."""
+    entries = F.map_entries(given) if isinstance(kind, T.MapType) else given
+    named = F.filter(entries, lambda each: each["key"].isNotNull())
+    made = F.transform(
+        named, lambda each: F.struct(each["key"].alias("key"), each["value"].cast("binary").alias("value"))
+    )
+    return F.coalesce(made, F.array().cast("array<struct<key: string, value: binary>>"))
 
 
 def to_rows(rows: DataFrame, terminal: ToRows) -> DataFrame:

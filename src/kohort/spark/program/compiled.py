@@ -59,6 +59,7 @@ class SourceSpec:
         derived: columns of the schema that aren't in the values.
         partitioner: how a key's bytes become a partition of it: "murmur2" or "crc32".
         tombstones: whether records of a stream that have no value are rows of nulls; otherwise they are left out.
+        headers: whether the schema has `_headers`, which aren't in the values.
     """
 
     topic: str
@@ -73,6 +74,7 @@ class SourceSpec:
     derived: tuple[DerivedTime, ...] = ()
     partitioner: Partitioner = "murmur2"
     tombstones: bool = False
+    headers: bool = False
 
 
 @dataclass(frozen=True)
@@ -313,6 +315,11 @@ class ToTopic:
         format: of the value: "json", "avro", "string" or "raw".
         columns: those that make the value: of "string" and "raw" just one. Of an aggregate's JSON: (), for all.
         avro_schema: the value's, as JSON; None for the one that follows from the columns.
+        headers: the column that makes the record's headers. It isn't in the value.
+        topic_column: the column that names the topic, instead of `topic`, which is "". It isn't in the value.
+        event_time: the column that has the event time, where it isn't called as in the input any more.
+        on_error: what becomes of rows to a topic that isn't there; None: with `topic`, which is there.
+        tombstone: a condition under which there is no value, as text or Column.
         plain_decimals: of an aggregate's key: see `kohort.spark.jobs.arrow_key_encoding.key_texts`.
     """
 
@@ -322,6 +329,11 @@ class ToTopic:
     columns: tuple[str, ...] = ()
     avro_schema: str | None = None
     plain_decimals: bool = True
+    headers: str | None = None
+    topic_column: str | None = None
+    event_time: str | None = None
+    on_error: ErrorPolicy | None = None
+    tombstone: str | Column | None = None
 
 
 @dataclass(frozen=True)
@@ -507,7 +519,7 @@ class Program:
             for branch in subtopology.branches:
                 end = branch.terminal
                 outputs = (end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ()
-                found.update(dict.fromkeys(output.topic for output in outputs))
+                found.update(dict.fromkeys(output.topic for output in outputs if output.topic_column is None))
         policies = (source.on_error for source in self._sources())
         found.update(dict.fromkeys(policy.topic for policy in policies if isinstance(policy, DeadLetter)))
         return tuple(found)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
-from kohort.spark.program.column_checks import check_names, check_types, one_of
+from kohort.spark.program.column_checks import check_names, check_types
 from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
     Aggregate,
@@ -34,13 +34,12 @@ from kohort.spark.program.compiled import (
     ToPartials,
     TopicInput,
     ToRows,
-    ToTopic,
     Transform,
 )
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
-from kohort.spark.program.output_checks import group_output, written_columns
+from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processors import processor
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
@@ -140,7 +139,7 @@ class _Compiler:
         self._read_sources()
         for end in self._graph.ends:
             if isinstance(end, SinkDef):
-                self._sink(self._flow(end.stream), end.output)
+                self._sink(self._flow(end.stream), end.output, self._root(end.stream))
             else:
                 self._aggregate(self._flow(end.grouped._stream), end)
         self._discard()
@@ -412,15 +411,11 @@ class _Compiler:
 
     # Ends ------------------------------------------------------------------------------------------------------------
 
-    def _sink(self, flow: _Flow, output: OutputDef) -> None:
-        where = f"{flow.where}: to({output.topic!r})"
+    def _sink(self, flow: _Flow, output: OutputDef, source: SourceDef) -> None:
         schema = _without_partition(flow.frame.schema)
-        for name in output.key or ():
-            one_of(f"{where}: key {name!r}", name, schema)
-        if not schema.fields:
-            raise ProgramError(f"{where}: there is no column left to write")
-        columns = written_columns(where, output, schema, flow.frame)
-        self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
+        end = row_output(flow.where, output, schema, flow.frame, source.on_error)
+        read = flow.draft.input.event_time if isinstance(flow.draft.input, (TopicInput, RowsInput)) else None
+        self._end(flow, replace(end, event_time=None if flow.event_time == read else flow.event_time))
 
     def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
         where = f"{flow.where}: aggregate({end.name!r})"

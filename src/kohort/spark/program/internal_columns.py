@@ -25,5 +25,8 @@ RECORDS: Final = "_records"
 WINDOW_START: Final = "_window"
 """BIGINT: where a row's window begins, in ms since 1970; null if it can be in none, `CLOSED` if it comes too late."""
 
+HEADERS: Final = "_headers"
+"""ARRAY<STRUCT<key: STRING, value: BINARY>>: a record's headers, where a stream asks for them. Users see it."""
+
 RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START})
 """Those of users have other names."""

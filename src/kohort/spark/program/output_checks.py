@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
+from kohort.spark.program.aggregates.base import label, type_of
 from kohort.spark.program.column_checks import one_of
 from kohort.spark.program.compiled import AggregateSpec, ToTopic
+from kohort.spark.program.error_policies import ErrorPolicy
 from kohort.spark.program.internal_columns import PARTITION
 from kohort.spark.program.transform_checks import explained
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from kohort.spark.program.streams import OutputDef
@@ -47,14 +50,75 @@ def written_columns(
     return tuple(schema.names)
 
 
+def row_output(where: str, output: OutputDef, schema: StructType, frame: DataFrame, on_error: ErrorPolicy) -> ToTopic:
+    """What is written of a stream's rows.
+
+    Args:
+        schema: of the rows, without internal columns.
+        frame: of such rows, with them.
+        on_error: the stream's.
+
+    Raises:
+        ProgramError: they can't be written so.
+    """
+    from pyspark.sql.types import StringType, StructType
+
+    column = output.topic_column
+    there = f"{where}: to({output.topic!r})" if column is None else f"{where}: to(column={column!r})"
+    for name in output.key or ():
+        one_of(f"{there}: key {name!r}", name, schema)
+    if column is not None and not isinstance(kind := one_of(there, column, schema), StringType):
+        raise ProgramError(f"{there}: names of topics are STRING, but {column!r} is {kind.simpleString().upper()}")
+    if output.headers is not None:
+        _check_headers(f"{there}: headers={output.headers!r}", output.headers, schema)
+    if output.tombstone is not None:
+        _check_tombstone(f"{there}: tombstone={label(output.tombstone)}", output.tombstone, frame)
+    value = StructType([each for each in schema.fields if each.name not in (column, output.headers)])
+    if not value.fields:
+        raise ProgramError(f"{there}: there is no column left to write")
+    columns = written_columns(there, output, value, frame)
+    return ToTopic(
+        output.topic, output.key, output.format, columns, output.avro_schema, headers=output.headers,
+        topic_column=column, on_error=None if column is None else on_error, tombstone=output.tombstone,
+    )  # fmt: skip
+
+
+def _check_headers(where: str, name: str, schema: StructType) -> None:
+    from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
+
+    kind = one_of(where, name, schema)
+    key = value = None
+    if isinstance(kind, MapType):
+        key, value = kind.keyType, kind.valueType
+    elif isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+        fields = {field.name: field.dataType for field in kind.elementType.fields}
+        key, value = fields.get("key"), fields.get("value")
+    if not isinstance(key, StringType) or not isinstance(value, (StringType, BinaryType)):
+        raise ProgramError(
+            f"{where}: {name!r} is {kind.simpleString().upper()}; headers are a MAP<STRING, BINARY>, or an "
+            f"ARRAY<STRUCT<key: STRING, value: BINARY>>. Values may be STRING, too"
+        )
+
+
+def _check_tombstone(where: str, condition: str | Column, frame: DataFrame) -> None:
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import BooleanType
+
+    if not isinstance(condition, (str, Column)):
+        raise ProgramError(f'{where}: give a condition as text or Column, as "deleted" or "n = 0"')
+    with explained(where):
+        kind = type_of(frame, F.expr(condition) if isinstance(condition, str) else condition)
+    if not isinstance(kind, BooleanType):
+        raise ProgramError(f"{where}: this takes a condition, but it is {kind.simpleString().upper()}")
+
+
 def group_output(where: str, output: OutputDef, spec: AggregateSpec, spark: SparkSession) -> ToTopic:
     """What is written of an aggregate's groups.
 
     Raises:
         ProgramError: they can't be written so.
     """
-    from dataclasses import replace
-
     there = f"{where}.to({output.topic!r})"
     schema = spec.shown_columns
     results = {name for name, _ in spec.output_columns}

@@ -12,6 +12,7 @@ from kohort.spark.internals import error_sentence
 from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.internal_columns import HEADERS
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class SourceDef:
     derived: DerivedTime | None = None
     partitioner: Partitioner = "murmur2"
     tombstones: bool = False
+    headers: bool = False
 
 
 @dataclass(eq=False)
@@ -92,6 +94,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
             f'{where}: format="{definition.format}" has one column, of type {alone}, as "value {alone}"; '
             f"the schema is {_ddl(schema)}"
         )
+    if definition.headers:
+        rows = _with_headers(where, rows)
     for name in definition.key:
         if isinstance(kind := one_of(f"{where}: key {name!r}", name, schema), (ArrayType, MapType, StructType)):
             raise ProgramError(f"{where}: key {name!r} is {kind.simpleString().upper()}, which no record's key holds")
@@ -119,7 +123,17 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         derived=derived,
         partitioner=definition.partitioner,
         tombstones=definition.tombstones,
+        headers=definition.headers,
     )
+
+
+def _with_headers(where: str, rows: StructType) -> StructType:
+    from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
+
+    header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+    schema = StructType([*rows.fields, StructField(HEADERS, ArrayType(header))])
+    check_names(where, schema.names)
+    return schema
 
 
 def parsed_schema(where: str, given: Schema) -> StructType:

@@ -7,7 +7,7 @@ raised at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.spark.errors import ProgramError
@@ -25,7 +25,7 @@ from kohort.spark.program.state_definitions import StateDef
 from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = [
     "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "Origin", "OutputDef",
@@ -110,18 +110,35 @@ class OutputDef:
     key: tuple[str, ...] | None
     format: str
     avro_schema: str | None = None
+    headers: str | None = None
+    topic_column: str | None = None
+    tombstone: str | Column | None = None
 
 
-def output_of(topic: str, key: str | Sequence[str] | None, format: str, schema: str | None) -> OutputDef:  # noqa: A002
-    """A topic that is written.
+def output_of(
+    topic: str,
+    key: str | Sequence[str] | None,
+    format: str,  # noqa: A002
+    schema: str | None,
+    column: str | None = None,
+) -> OutputDef:
+    """A topic that is written, or the topics that a column names.
 
     Raises:
         ProgramError: arguments that can't be.
     """
-    known_format(f"to({topic!r})", format)
+    where = _to(topic, column)
+    known_format(where, format)
     if schema is not None and format != "avro":
-        raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
-    return OutputDef(check_name("to", topic), None if key is None else column_names("key", key), format, schema)
+        raise ProgramError(f'{where}: a schema is for format="avro"; {format} follows from the columns')
+    if column is None:
+        check_name("to", topic)
+    columns = None if key is None else column_names("key", key)
+    return OutputDef(topic, columns, format, schema, topic_column=column)
+
+
+def _to(topic: str | None, column: str | None) -> str:
+    return f"to({topic!r})" if column is None else f"to(column={column!r})"
 
 
 @dataclass(eq=False)
@@ -371,25 +388,41 @@ class Stream(Shortcuts):
 
     def to(
         self,
-        topic: str,
+        topic: str | None = None,
         *,
+        column: str | None = None,
         key: str | Sequence[str] | None = None,
         format: str = "json",  # noqa: A002
         schema: str | None = None,
+        headers: str | None = None,
+        tombstone: str | Column | None = None,
     ) -> Stream:
         """Write the rows to a topic, and go on with this stream.
 
         Args:
             topic: it must exist.
+            column: instead of a topic, the column that names each row's, which is left out of the value. Rows to a
+                topic that isn't there, and to null, go where the stream's `on_error` says: by default the instance
+                stops.
             key: the columns that make the record's key: of one its text, of several a JSON object. None: no key.
             format: of the value. "json" and "avro" take all columns; "string" and "raw" the column `value`, or the only
                 one beside the key.
             schema: for "avro": the plain schema, as JSON, instead of the one that follows from the columns.
+            headers: the column that makes the record's headers, which is left out of the value: a MAP of STRING to
+                BINARY or STRING, or an ARRAY of STRUCTs with `key` and `value` of these types, as `_headers` is.
+            tombstone: a condition, as text or Column, under which the record has no value: it deletes its key's then.
 
         Raises:
             ProgramError: arguments that can't be.
         """
-        self._graph.ends.append(SinkDef(self, output_of(topic, key, format, schema)))
+        if (topic is None) == (column is None):
+            raise ProgramError('to takes a topic, to("late"), or the column that names it, to(column="topic")')
+        if topic is not None and not isinstance(topic, str):
+            raise ProgramError(f'to({topic!r}): a topic is a text; where a column names it, say to(column="its name")')
+        output = output_of(topic or "", key, format, schema, column)
+        if tombstone is not None and key is None:
+            raise ProgramError(f"{_to(topic, column)}: a tombstone deletes its key's value, so say key=, too")
+        self._graph.ends.append(SinkDef(self, replace(output, headers=headers, tombstone=tombstone)))
         return self
 
     def _advice(self, name: str) -> str:

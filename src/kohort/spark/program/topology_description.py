@@ -78,6 +78,9 @@ class _Names:
     def sink(self, topic: str) -> _Node:
         return _Node(self._name("KSTREAM-SINK"), "Sink", f"topic: {topic}")
 
+    def named_sink(self, column: str) -> _Node:
+        return _Node(self._name("KSTREAM-SINK"), "Sink", f"extractor: column {column}")
+
     def _name(self, what: str) -> str:
         return f"{what}-{next(self._numbers):010d}"
 
@@ -118,6 +121,8 @@ def _step(step: Step, names: _Names) -> _Node:
 
 def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:
     match terminal:
+        case ToTopic(topic_column=str(name)):
+            yield at.then(names.named_sink(name))
         case ToTopic() | ToRows():
             yield at.then(names.sink(terminal.topic))
         case Discard():

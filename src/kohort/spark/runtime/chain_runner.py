@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ import pyarrow as pa
 from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.epoch import EpochInput, EpochOutput
+from kohort.spark.jobs.drop_reasons import NO_TOPIC
 from kohort.spark.runtime.chain import Chain
 from kohort.spark.runtime.effects import Epoch
 from kohort.spark.runtime.epoch_committer import Probe, unprobed
 from kohort.spark.runtime.epoch_writes import EpochWrites, MergedRows, epoch_writes, first_unreadable
 from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
+from kohort.spark.runtime.named_topics import addressed, named_topics
 from kohort.spark.state import Store
 from kohort.streams.tasks import TaskId
 
@@ -45,6 +48,9 @@ class Committer(Protocol):
 
     async def open(self) -> None:
         """Be ready to send."""
+
+    async def missing(self, topics: Collection[str]) -> frozenset[str]:
+        """Those of some topics that aren't there."""
 
     async def send(self, writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Begin a transaction, and send an epoch's records and offsets in it."""
@@ -119,9 +125,23 @@ class ChainRunner:
         return output
 
     async def send(self, epoch: Epoch) -> None:
-        """Send it in a transaction. Raises as `EpochCommitter.send`."""
+        """Send it in a transaction.
+
+        Raises:
+            ApplicationError: a column names a topic that isn't there, where the application is to stop at that.
+            others: as `EpochCommitter.missing` and `EpochCommitter.send`.
+        """
         assert epoch.offsets is not None
-        await self.committer.send(self._writes, epoch.offsets)
+        writes = self._writes
+        if writes.named:
+            # Here, not with the job: a broker that is away is waited for, as when something is sent.
+            missing = await self.committer.missing(named_topics(writes.named))
+            tables, unknown = addressed(writes.named, missing)
+            writes = replace(writes, sent=[*writes.sent, *tables], named=[])
+            if epoch.statistics is not None:
+                epoch.statistics.reasons.pop(NO_TOPIC, None)  # it may be sent again
+                epoch.statistics.drop(NO_TOPIC, unknown)
+        await self.committer.send(writes, epoch.offsets)
 
     async def commit(self) -> None:
         """Commit it. Raises as `EpochCommitter.commit`."""

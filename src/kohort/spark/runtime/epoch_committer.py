@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from kohort.client.cluster import Cluster
 from kohort.client.column_codec import columns_loaded
+from kohort.client.errors import raise_for
 from kohort.client.producer import Producer
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.spark.runtime.epoch_writes import EpochWrites
 from kohort.spark.runtime.errors import RestartFromCommittedError
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from kohort.client.producing.delivery import TableDelivery
 
 log = logging.getLogger(__name__)
+
+_MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 Probe = Callable[[str], Awaitable[None]]
 """Called between the steps of an epoch, with the step's name: tests kill and pause there."""
@@ -52,6 +57,7 @@ class EpochCommitter:
         self._opening = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._changelogs: dict[tuple[str, int], TableDelivery] = {}
+        self._seen: set[str] = set()  # topics
 
     async def open(self) -> None:
         """Open the producer. What its predecessors have left open is aborted then.
@@ -98,6 +104,27 @@ class EpochCommitter:
         # The member's epoch is asked for here, as late as can be: it may have changed since the epoch began.
         await producer.send_offsets_to_transaction(offsets, self._member.group_metadata())
         await probe("offsets")
+
+    async def missing(self, topics: Collection[str]) -> frozenset[str]:
+        """Those of some topics that aren't there, as it is now or later; those once seen are taken to be there still.
+
+        Raises:
+            KafkaError: a topic can't be seen.
+            ClientError: no broker answers in time.
+        """
+        asked = sorted(set(topics) - self._seen)
+        if not asked:
+            return frozenset()
+        request = MetadataRequest(
+            topics=[MetadataRequest.Topic(name=topic) for topic in asked], allow_auto_topic_creation=False
+        )
+        answer = await self._cluster.ask_any(request, MetadataResponse)
+        missing = frozenset(each.name or "" for each in answer.topics if each.error_code in _MISSING)
+        for each in answer.topics:
+            if each.error_code not in _MISSING:
+                raise_for(each.error_code, f"topic {each.name}")
+        self._seen |= set(asked) - missing
+        return missing
 
     async def commit(self) -> dict[tuple[str, int], int]:
         """Commit the transaction; asked again, the brokers say what became of it.

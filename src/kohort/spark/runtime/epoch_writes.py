@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput
+from kohort.spark.epoch import DEAD_SCHEMA, HEADERS_SENT, ROWS_SCHEMA, TOPIC_SENT, EpochOutput
 from kohort.spark.jobs.group_records import group_records
 from kohort.spark.jobs.output_values import output_values, window_starts
 from kohort.spark.runs import runs_of
+from kohort.spark.runtime.named_topics import NamedRows
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
 from kohort.spark.runtime.window_closing import Windows, later
 
@@ -34,17 +35,20 @@ class EpochWrites:
         sent: tables by topic, with columns for `Producer.send_table`; `routed` ones have a column route instead.
         changelogs: the same for stores, by (store, changelog topic, partition).
         repartitioned: how many records of them go to repartition topics.
+        named: rows whose topics a column names: it isn't known yet whether these are there.
     """
 
     sent: list[tuple[str, pa.Table]] = field(default_factory=list)
     routed: list[tuple[str, pa.Table]] = field(default_factory=list)
     changelogs: dict[tuple[str, str, int], pa.Table] = field(default_factory=dict)
     repartitioned: int = 0
+    named: list[NamedRows] = field(default_factory=list)
 
     @property
     def records(self) -> int:
         """How many in all."""
         tables = [*(table for _, table in (*self.sent, *self.routed)), *self.changelogs.values()]
+        tables += [each.rows for each in self.named]
         return sum(table.num_rows for table in tables)
 
 
@@ -120,7 +124,9 @@ def _send_on(out: EpochWrites, topic: str, rows: pa.Table) -> None:
 
 def _send(out: EpochWrites, branch_output: TopicOutput, rows: pa.Table) -> None:
     out.repartitioned += rows.num_rows if branch_output.repartition else 0
-    if branch_output.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
+    if branch_output.unknown is not None:
+        out.named.append(NamedRows(_to_send(rows, partitioned=False), branch_output.unknown))
+    elif branch_output.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
         out.routed.append((branch_output.topic, rows.select(["key", "value", "timestamp", "route"])))
     else:
         out.sent.append((branch_output.topic, _to_send(rows, partitioned=rows["partition"].null_count < rows.num_rows)))
@@ -254,7 +260,8 @@ def _send_dead_letters(out: EpochWrites, plan: SubtopologyPlan, dead: pa.Table) 
 
 
 def _to_send(rows: pa.Table, *, partitioned: bool) -> pa.Table:
-    return _stamped(rows.select(["key", "value", "timestamp", *(["partition"] if partitioned else [])]))
+    more = [name for name in (HEADERS_SENT, TOPIC_SENT) if name in rows.column_names]
+    return _stamped(rows.select(["key", "value", "timestamp", *(["partition"] if partitioned else []), *more]))
 
 
 def _stamped(table: pa.Table) -> pa.Table:

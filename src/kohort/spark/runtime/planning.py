@@ -19,7 +19,7 @@ from kohort.spark.program.compiled import (
     ToRows,
     ToTopic,
 )
-from kohort.spark.program.error_policies import DeadLetter, Fail
+from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy, Fail
 from kohort.spark.program.processor_specs import StateSpec
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
@@ -42,7 +42,10 @@ def application_plan_of(program: Program) -> ApplicationPlan:
 
 def unreadable_of(source: SourceSpec) -> Unreadable:
     """What becomes of a source's records that can't be read."""
-    policy = source.on_error
+    return _by_policy(source.on_error)
+
+
+def _by_policy(policy: ErrorPolicy) -> Unreadable:
     letters = policy.topic if isinstance(policy, DeadLetter) else None
     return Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
 
@@ -84,8 +87,8 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
     branches: dict[int, TopicOutput | StoreOutput] = {}
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:
-            case ToTopic(topic=topic):
-                branches[index] = TopicOutput(topic)
+            case ToTopic(topic=topic, on_error=policy):
+                branches[index] = TopicOutput(topic, unknown=None if policy is None else _by_policy(policy))
             case ToRows(topic=topic):
                 branches[index] = TopicOutput(topic, repartition=True)
             case ToPartials(topic=topic):

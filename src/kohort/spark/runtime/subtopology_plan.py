@@ -11,6 +11,19 @@ from kohort.spark.runtime.window_closing import Windows
 
 
 @dataclass(frozen=True)
+class Unreadable:
+    """What becomes of records that can't be read, or rows that can't be written.
+
+    Attributes:
+        stop: whether the application stops at the first one.
+        dead_letters: the topic they go to, if any. Otherwise they are counted.
+    """
+
+    stop: bool = True
+    dead_letters: str | None = None
+
+
+@dataclass(frozen=True)
 class StoreOutput:
     """Rows that are the new state of a store, and go into its changelog.
 
@@ -46,25 +59,14 @@ class TopicOutput:
         repartition: whether it is the application's own, between two subtopologies.
         routed: whether they go to the partition that their `route` leads to, not their key.
         merged_by: the subtopology that reads the topic, if its tasks can merge rows at once.
+        unknown: of rows whose topics a column names: what becomes of those to a topic that isn't there. `topic` is "".
     """
 
     topic: str
     repartition: bool = False
     routed: bool = False
     merged_by: str | None = None
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """What becomes of records that can't be read.
-
-    Attributes:
-        stop: whether the application stops at the first one.
-        dead_letters: the topic they go to, if any. Otherwise they are counted.
-    """
-
-    stop: bool = True
-    dead_letters: str | None = None
+    unknown: Unreadable | None = None
 
 
 @dataclass(frozen=True)

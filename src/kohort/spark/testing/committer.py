@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
@@ -20,6 +20,10 @@ class MemoryCommitter:
 
     async def open(self) -> None:
         """Nothing has to be opened."""
+
+    async def missing(self, topics: Collection[str]) -> frozenset[str]:
+        """None: a test has all topics that are written to."""
+        return frozenset()
 
     async def send(self, writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Keep what is to be committed."""

@@ -4,35 +4,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kohort.spark.jobs.stages.context import Stage, stage_of
 from kohort.spark.jobs.stages.read_rows import spark_schema
-from kohort.spark.program.internal_columns import KEY, TIMESTAMP
+
+DELETES: Final = "_deletes"
+"""BOOLEAN: of rows that have no value."""
 
 
 @dataclass(frozen=True)
 class ValueEncoding:
-    """A format, the columns to write (as Spark's JSON), and the writer's schema for Avro."""
+    """A format, the columns to write (as Spark's JSON), and the writer's schema for Avro.
+
+    Attributes:
+        deletes: whether rows have `_deletes`.
+    """
 
     format: str
     schema: str
     avro_schema: str | None
+    deletes: bool = False
 
 
 def encode_values_stage(value_encoding: ValueEncoding) -> Stage:
-    """A stage from `_key`, `_time` and then the columns, in order, to `_key`, `value`, `_time`."""
+    """A stage over any columns and, after them, those to write, in order: of these it makes `value`."""
     return stage_of(lambda batches: (_encode(value_encoding, batch) for batch in batches if batch.num_rows))
 
 
 def _encode(value_encoding: ValueEncoding, batch: pa.RecordBatch) -> pa.RecordBatch:
     names = spark_schema(value_encoding.schema).names
-    values = _encoder(value_encoding).encode(pa.RecordBatch.from_arrays(batch.columns[2:], names=names))
-    return pa.RecordBatch.from_arrays(
-        [batch.column(KEY), values, batch.column(TIMESTAMP)], names=[KEY, "value", TIMESTAMP]
-    )
+    passed = batch.num_columns - len(names)
+    written = pa.RecordBatch.from_arrays(batch.columns[passed:], names=names)
+    if value_encoding.deletes:
+        kept = pc.invert(batch.column(DELETES))
+        there = kept.to_numpy(zero_copy_only=False)
+        # What has no value needn't be one that can be written.
+        values = _encoder(value_encoding).encode(written.filter(kept))
+        values = values.take(pa.array(np.cumsum(there) - 1, mask=~there))
+    else:
+        values = _encoder(value_encoding).encode(written)
+    return pa.RecordBatch.from_arrays([*batch.columns[:passed], values], names=[*batch.schema.names[:passed], "value"])
 
 
 @lru_cache(maxsize=64)

@@ -22,7 +22,7 @@ from kohort.spark.jobs.stages.context import READING, Stage, StageContext, split
 from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 
 TOMBSTONE = "_tombstone"
 """STRING: a table's record without a value has its key here; all others null."""
@@ -52,6 +52,7 @@ class RowsReading:
         null_partitions: whether rows of records without a key, which may lie in any partition, have no `_partition`.
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
+        headers: whether `_headers`, which isn't in the values, is in `schema`.
     """
 
     servers: ClientConfig
@@ -70,6 +71,7 @@ class RowsReading:
     null_partitions: bool = False
     tombstones: bool = True
     keyless: bool = True
+    headers: bool = False
 
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
@@ -166,7 +168,8 @@ def _decode_values(
     if reading.format == "encoded":
         batch = read_objects(fetched.values, _arrow_schema(reading.schema), f"topic {fetched.topic}")
         return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
-    schema = _without(reading.schema, tuple(each.name for each in reading.derived))
+    added = (*(each.name for each in reading.derived), *([HEADERS] if reading.headers else []))
+    schema = _without(reading.schema, added)
     decoded = _decoder(reading.format, schema, reading.avro_schema, reading.times).decode(fetched.values)
     if decoded.errors:
         statistics.drop(UNREADABLE, len(decoded.errors))
@@ -180,6 +183,8 @@ def _decode_values(
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     for each in reading.derived:
         columns[each.name] = each.of(columns[each.column] if each.function else fetched.times)
+    if reading.headers:
+        columns[HEADERS] = fetched.records.column("headers").cast(_arrow_schema(reading.schema).field(HEADERS).type)
     return {name: columns[name] for name in _arrow_schema(reading.schema).names}, fetched
 
 
