@@ -5,7 +5,8 @@
 | unreadable, no value | stages.read_rows |
 | misplaced | stages.partition_check, for stages.read_rows |
 | no key | stages.read_rows, stages.join, stages.state_lookup, stages.arrow_aggregate; subtopology_jobs for tables |
-| no window | late_rows, counted by stages.late_partials |
+| no window | late_rows, counted by stages.late_partials; processors.dedupe, processors.top |
+| no order | processors.latest, processors.top |
 
 Late rows are counted apart from these, in `EpochStatistics.late`.
 """
@@ -24,3 +25,5 @@ NO_KEY: Final = "no key"
 """It lacks the key that it is kept or aggregated by."""
 NO_WINDOW: Final = "no window"
 """A row's time is null, or out of the years that windows have."""
+NO_ORDER: Final = "no order"
+"""The column that its group's rows are ordered by is null."""
