@@ -106,4 +106,4 @@ class DedupeWithinProcessor:
 
 def _made(rows: Rows, passed: _Numbers, late: int = 0, dropped: tuple[tuple[str, int], ...] = ()) -> Made:
     of = pa.array(np.sort(passed))
-    return Made(rows.columns.take(of), of, late, dropped)
+    return Made(rows.columns.take(of), of, late, dropped=dropped)

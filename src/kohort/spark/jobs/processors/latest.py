@@ -51,4 +51,4 @@ class LatestProcessor:
         written = groups[len(prior.groups) :][passed]
         last = len(written) - 1 - np.unique(written[::-1], return_index=True)[1]
         state.put(keys.take(pa.array(written[last])), rows.columns.select([self.by]).take(of.take(pa.array(last))))
-        return Made(rows.columns.take(of), of, 0, ((NO_ORDER, column.null_count),))
+        return Made(rows.columns.take(of), of, dropped=((NO_ORDER, column.null_count),))

@@ -77,7 +77,7 @@ class TopProcessor:
             columns = {"window": timestamps(pa.array(start).take(mine)), **columns}
         nulls = len(there) - int(np.count_nonzero(there))
         dropped = ((NO_WINDOW, taken.outside), (NO_ORDER, nulls))
-        return Made(pa.table({**columns, RANK: ranks}), rows_of, taken.late, dropped)
+        return Made(pa.table({**columns, RANK: ranks}), rows_of, taken.late, dropped=dropped)
 
     def _windows(self, rows: Rows) -> RowWindows:
         """The windows of rows; without a window each row is in one."""
