@@ -13,7 +13,8 @@ from kohort.spark import reading
 from kohort.spark.epoch import OffsetRange
 from kohort.spark.jobs.stages import fetched_records
 from kohort.spark.jobs.stages.read_rows import read_rows_stage
-from kohort.spark.jobs.stages.stream_time import LAST_MS, StreamTimes
+from kohort.spark.jobs.stages.stream_time import StreamTimes
+from kohort.spark.jobs.time_bounds import LAST_MS
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME, TIMESTAMP
 from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 from tests.spark.jobs.test_read_rows import READING

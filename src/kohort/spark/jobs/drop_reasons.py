@@ -6,7 +6,8 @@
 | misplaced | stages.partition_check, for stages.read_rows |
 | no key | stages.read_rows, stages.join, stages.state_lookup, stages.arrow_aggregate; subtopology_jobs for tables |
 | no topic | runtime.named_topics |
-| no window | late_rows, counted by stages.late_partials |
+| no window | late_rows, counted by stages.late_partials; processors.dedupe, processors.top |
+| no order | processors.latest, processors.top |
 
 Late rows are counted apart from these, in `EpochStatistics.late`.
 """
@@ -27,3 +28,5 @@ NO_TOPIC: Final = "no topic"
 """A column names a topic for a row that isn't there, and `on_error` lets the others go on."""
 NO_WINDOW: Final = "no window"
 """A row's time is null, or out of the years that windows have."""
+NO_ORDER: Final = "no order"
+"""The column that its group's rows are ordered by is null."""

@@ -6,20 +6,15 @@ partials that are late where they are merged. When a window is closed for good i
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.jobs.column_encoding import column
 from kohort.spark.jobs.stages.late_partials import CLOSED
-from kohort.spark.jobs.stages.stream_time import LAST_MS
+from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.internal_columns import STREAM_TIME, WINDOW_START
 from kohort.spark.program.windows import WindowSpec
-
-_FIRST_MS: Final = -62_135_596_800_000
-"""The beginning of the year 1."""
 
 
 def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:
@@ -35,7 +30,7 @@ def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:
         ProgramError: there is a grace, and the rows have lost their stream time.
     """
     time = F.unix_millis(column(window.column).cast("timestamp"))
-    possible = time.between(_FIRST_MS + window.size_ms, LAST_MS)
+    possible = time.between(FIRST_MS + window.size_ms, LAST_MS)
     last = time - F.pmod(time, F.lit(window.slide_ms))
     if window.slide_ms == window.size_ms:
         rows = rows.withColumn(WINDOW_START, F.when(possible, last))

@@ -6,11 +6,14 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
 from kohort.spark.internals import arrow_schema
+from kohort.spark.jobs.processors.dedupe import DedupeProcessor, DedupeWithinProcessor
 from kohort.spark.jobs.processors.interface import Processor
+from kohort.spark.jobs.processors.latest import LatestProcessor
 from kohort.spark.jobs.processors.stream_join import StreamJoinProcessor
+from kohort.spark.jobs.processors.top import TopProcessor
 from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
 from kohort.spark.jobs.stages.process import ProcessStage, StageState
-from kohort.spark.program.operations import TIMERS, StreamJoin, UserFunction
+from kohort.spark.program.operations import TIMERS, Dedupe, Latest, StreamJoin, Top, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 
 
@@ -35,6 +38,12 @@ def _processor(operation: Operation, step: Process) -> Processor:
             return UserFunctionProcessor(step.name, operation.function, kinds, group, arrow_schema(step.output))
         case StreamJoin():
             return StreamJoinProcessor(operation, arrow_schema(step.output))
+        case Dedupe(within_ms):
+            return DedupeProcessor() if within_ms is None else DedupeWithinProcessor(within_ms)
+        case Latest(by, earliest):
+            return LatestProcessor(by, earliest)
+        case Top(n, by, descending, window):
+            return TopProcessor(n, by, descending, step.group_names, window)
     raise TypeError(f"no processor does {operation!r}")
 
 

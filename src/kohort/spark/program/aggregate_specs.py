@@ -73,8 +73,8 @@ def aggregate_spec(
     group = group_types(f"{where}: group_by", grouped._columns, rows.schema)
     window = grouped._window
     if window is not None:
-        _check_window(where, window, grouped._columns, rows.schema)
-        _check_grace(where, window, event_time)
+        check_window(where, window, grouped._columns, rows.schema)
+        check_grace(where, window, event_time)
     time = event_time if window is None else window.column
     arrow = None
     bound: tuple[tuple[str, Aggregation], ...] = ()
@@ -100,8 +100,12 @@ def aggregate_spec(
     )
 
 
-def _check_grace(where: str, window: WindowSpec, event_time: str | None) -> None:
-    """A grace goes by the stream's time, which is that of its records as they are read."""
+def check_grace(where: str, window: WindowSpec, event_time: str | None) -> None:
+    """A grace goes by the stream's time, which is that of its records as they are read.
+
+    Raises:
+        ProgramError: the window is over another column.
+    """
     if window.grace_ms is not None and window.column != event_time:
         raise ProgramError(
             f"{where}: window({window.column!r}) has a grace, which goes by the stream's event time, and that is "
@@ -132,7 +136,12 @@ def group_types(where: str, columns: tuple[str, ...], schema: StructType) -> tup
     return tuple(found)
 
 
-def _check_window(where: str, window: WindowSpec, columns: tuple[str, ...], schema: StructType) -> None:
+def check_window(where: str, window: WindowSpec, columns: tuple[str, ...], schema: StructType) -> None:
+    """A window is over a TIMESTAMP column, and its start has a name of its own.
+
+    Raises:
+        ProgramError: it isn't, or hasn't.
+    """
     from pyspark.sql.types import IntegralType, TimestampType
 
     name = window.column

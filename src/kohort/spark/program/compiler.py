@@ -331,23 +331,32 @@ class _Compiler:
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
 
     def _process(self, flow: _Flow, step: ProcessDef) -> _Flow:
-        where = f"{flow.where}: process({step.name!r})"
-        self._take_name(step.name, self._processors)
-        group = step.grouped._columns
+        what, group = step.operation.what, step.grouped._columns
+        root = self._root(step.grouped._stream)
+        name = step.name or _readable(f"{root.topic}-{what.removesuffix('_by')}-{'-'.join(group)}")
+        where = f"{flow.where}: {what}({name!r})"
+        self._take_name(name, self._processors)
         if not flow.key or not set(flow.key) <= set(group):
-            topic = self._internal(f"{step.name}-repartition", f"process {step.name!r}")
+            topic = self._internal(f"{name}-repartition", f"{what} {name!r}")
             group_types(f"{where}: group_by", group, flow.frame.schema)
             flow = self._move(flow, topic, group, _without_partition(flow.frame.schema))
         self._check_order(where, flow)
         schema = _without_partition(flow.frame.schema)
-        compiled = processor(where, step, schema, flow.key, flow.event_time, self._changelog)
+        compiled = processor(where, name, step, schema, flow.key, flow.event_time, self._changelog)
+        if compiled.operation.by_stream_time:
+            self._check_stream_time(where, flow, f"{what} goes")
+            if flow.event_time is None and (read := _input_time(flow.draft.input)) is not None:
+                raise ProgramError(
+                    f"{where}: {what} goes by the event time, {read!r}, and a transform before it loses that: keep it, "
+                    f"or say .repartition(…) after it, which goes by the time of the records"
+                )
         output = compiled.output
         event_time = flow.event_time if flow.event_time in _times(output) else None
+        done = replace(flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), event_time=event_time)
+        if compiled.operation.passes_rows:
+            return done
         lost = f"{where} may give rows of other groups"
-        return replace(
-            flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), key=(), key_names=(),
-            event_time=event_time, lost=lost, retimed=where,
-        )  # fmt: skip
+        return replace(done, key=(), key_names=(), lost=lost, retimed=where)
 
     def _join_stream(self, flow: _Flow, step: StreamJoinDef, topic: str) -> _Flow:
         other = self._flow(step.other)
@@ -462,19 +471,18 @@ class _Compiler:
             )
 
     @staticmethod
-    def _check_stream_time(where: str, flow: _Flow) -> None:
+    def _check_stream_time(where: str, flow: _Flow, what: str = "the window has a grace, which goes") -> None:
         """Rows that are aggregated where they are read are late by the stream time there, which they have to keep."""
         if flow.retimed:
             raise ProgramError(
-                f"{where}: the window has a grace, which goes by {flow.event_time!r} as it was read, and "
-                f"{flow.retimed} changes it: make a column of another name there, or say .repartition(…) after it, "
-                f"which reads the new time"
+                f"{where}: {what} by {flow.event_time!r} as it was read, and {flow.retimed} changes it: make a column "
+                f"of another name there, or say .repartition(…) after it, which reads the new time"
             )
         if STREAM_TIME not in flow.rows.columns:
             raise ProgramError(
-                f"{where}: the window has a grace, which goes by the stream time at which a row was read, and a "
-                f"transform before it loses that: it goes with rows through select, where, explode, joins and UDFs, "
-                f"but not through mapInPandas, mapInArrow, unpivot or a union. Say .repartition(…) after it"
+                f"{where}: {what} by the stream time at which a row was read, and a transform before it loses that: "
+                f"it goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
+                f"mapInArrow, unpivot or a union. Say .repartition(…) after it"
             )
 
     @staticmethod
@@ -484,6 +492,16 @@ class _Compiler:
 
 def _parent(origin: RepartitionDef | AggregateDef) -> Stream:
     return origin.parent if isinstance(origin, RepartitionDef) else origin.grouped._stream
+
+
+def _input_time(read: Input | None) -> str | None:
+    """The event time of what a subtopology reads; None for that of its records."""
+    match read:
+        case TopicInput(source):
+            return source.event_time
+        case RowsInput():
+            return read.event_time
+    return None
 
 
 def _label(function: Callable[[DataFrame], DataFrame]) -> str:

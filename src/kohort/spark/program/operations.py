@@ -8,9 +8,14 @@ from typing import Any, Final
 
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP
 from kohort.spark.program.processor_specs import Operation
+from kohort.spark.program.windows import WindowSpec
 
 TIMERS: Final = "timers"
 """What the state of a user's function is called that has its timers."""
+KEPT: Final = "kept"
+"""What the only state is called of what selects rows."""
+RANK: Final = "rank"
+"""The column that `Top` adds."""
 
 
 SIDE: Final = "_side"
@@ -65,3 +70,85 @@ class StreamJoin(Operation):
     def identity(self) -> list[object]:
         """Rows wait by when they stop to, so all lengths are in it."""
         return ["join", self.how, self.before_ms, self.after_ms, self.grace_ms]
+
+
+@dataclass(frozen=True)
+class Dedupe(Operation):
+    """The first row of each group passes, and others that are further than so long (ms) from it. None: no others."""
+
+    within_ms: int | None
+
+    what = "dedupe"
+    kind = "KSTREAM-DEDUPE"
+    passes_rows = True
+
+    @property
+    def by_stream_time(self) -> bool:
+        """Whether rows can be late."""
+        return self.within_ms is not None
+
+    @property
+    def identity(self) -> list[object]:
+        """What it keeps means something else with other parameters."""
+        return [self.what, self.within_ms]
+
+    @property
+    def bucket_ms(self) -> int:
+        """Each bucket of time has at most one row of a group that passed: there is more than `within_ms` between."""
+        return 0 if self.within_ms is None else self.within_ms + 1
+
+    @property
+    def retention_ms(self) -> int:
+        """A row is judged by those up to `within_ms` before it, and is itself at most as long behind stream time."""
+        return 0 if self.within_ms is None else 2 * self.within_ms + self.bucket_ms
+
+
+@dataclass(frozen=True)
+class Latest(Operation):
+    """Each row passes that is, by a column, the last of its group so far; or the first, with `earliest`."""
+
+    by: str
+    earliest: bool
+
+    passes_rows = True
+
+    @property
+    def what(self) -> str:
+        """The method that makes it."""
+        return "earliest_by" if self.earliest else "latest_by"
+
+    @property
+    def kind(self) -> str:
+        """As topologies are described."""
+        return "KSTREAM-EARLIEST" if self.earliest else "KSTREAM-LATEST"
+
+    @property
+    def identity(self) -> list[object]:
+        """What it keeps means something else with other parameters."""
+        return [self.what, self.by]
+
+
+@dataclass(frozen=True)
+class Top(Operation):
+    """The first `n` rows of each group, or of each window of it, by a column: with their ranks, as these change."""
+
+    n: int
+    by: str
+    descending: bool
+    window: WindowSpec | None
+
+    what = "top"
+    kind = "KSTREAM-TOP"
+    passes_rows = True
+
+    @property
+    def by_stream_time(self) -> bool:
+        """Whether rows can be late."""
+        return self.window is not None and self.window.grace_ms is not None
+
+    @property
+    def identity(self) -> list[object]:
+        """What it keeps means something else with other parameters."""
+        window = self.window
+        windows = None if window is None else [window.column, window.size_ms, window.slide_ms]
+        return [self.what, self.n, self.by, self.descending, windows]

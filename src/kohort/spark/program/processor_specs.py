@@ -81,8 +81,23 @@ class Process:
 class Operation:
     """What a processor does, as plain data; `identity` changes with what its state means."""
 
-    kind: str = ""
-    """As topologies are described: "KSTREAM-…"."""
+    passes_rows: bool = False
+    """Whether its rows have all columns of the rows that it is given, with the same group."""
+
+    @property
+    def what(self) -> str:
+        """The method that makes it."""
+        return "process"
+
+    @property
+    def kind(self) -> str:
+        """As topologies are described: "KSTREAM-…"."""
+        raise NotImplementedError
+
+    @property
+    def by_stream_time(self) -> bool:
+        """Whether it compares event times with the stream time, and so needs them as they were read."""
+        return False
 
     @property
     def identity(self) -> list[object]:

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import group_types
 from kohort.spark.program.column_checks import check_types
 from kohort.spark.program.operations import TIMERS, UserFunction
-from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
+from kohort.spark.program.processor_specs import Operation, Process, StateKind, StateSpec
+from kohort.spark.program.selections import Changelog, selection
 from kohort.spark.program.sources import parsed_schema
 from kohort.spark.program.state_definitions import StateDef
-from kohort.spark.program.streams import ProcessDef
+from kohort.spark.program.streams import FunctionDef, ProcessDef
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-Changelog = Callable[[str, str], str]
-"""(a store's name, what it is of) -> its changelog topic."""
+    from pyspark.sql.types import DataType, StructType
 
 
 def processor(
     where: str,
+    name: str,
     definition: ProcessDef,
     schema: StructType,
     key: tuple[str, ...],
     event_time: str | None,
     changelog: Changelog,
 ) -> Process:
-    """A function of the user's as a step.
+    """A processor as a step.
 
     Args:
         where: how messages call it.
+        name: its name.
         schema: the columns of its rows.
         key: what the subtopology's input is keyed by, in order.
         event_time: the column of the rows that is.
@@ -40,25 +39,34 @@ def processor(
     Raises:
         ProgramError: it can't be run, or keep such state.
     """
-    from pyspark.sql.types import StringType, StructField, StructType, TimestampType
-
     group = group_types(f"{where}: group_by", definition.grouped._columns, schema)
     check_types(where, schema)
+    operation: Operation
+    if isinstance(definition.operation, FunctionDef):
+        operation = UserFunction(definition.operation.function)
+        output, states = _function(where, name, definition.operation, group, changelog)
+    else:
+        operation = definition.operation
+        output, state = selection(where, name, operation, dict(group), schema, event_time, changelog)
+        states = (state,)
+    return Process(name, group, schema, output, operation, states, key, event_time)
+
+
+def _function(
+    where: str, processor: str, definition: FunctionDef, group: tuple[tuple[str, DataType], ...], changelog: Changelog
+) -> tuple[StructType, tuple[StateSpec, ...]]:
+    """What a function of the user's gives, and its stores."""
+    from pyspark.sql.types import StringType, StructField, StructType, TimestampType
+
     output = parsed_schema(f"{where}: output", definition.output)
     columns = StructType([StructField(name, kind) for name, kind in group])
-    states = [
-        _state(where, definition.name, name, state, columns, changelog) for name, state in definition.states.items()
-    ]
+    states = [_state(where, processor, name, state, columns, changelog) for name, state in definition.states.items()]
     if definition.timers:
-        store = f"{definition.name}-{TIMERS}"
+        store = f"{processor}-{TIMERS}"
         _check_taken(f"{where}: timers", columns, ["at", "name"])
         own = StructType([*columns.fields, StructField("at", TimestampType()), StructField("name", StringType())])
-        states.append(
-            StateSpec(TIMERS, store, changelog(store, f"timers of {definition.name!r}"), StateKind.VALUE, own)
-        )
-    return Process(
-        definition.name, group, schema, output, UserFunction(definition.function), tuple(states), key, event_time
-    )
+        states.append(StateSpec(TIMERS, store, changelog(store, f"timers of {processor!r}"), StateKind.VALUE, own))
+    return output, tuple(states)
 
 
 def _state(

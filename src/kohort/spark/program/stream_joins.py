@@ -12,7 +12,7 @@ from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.internal_columns import PARTITION
 from kohort.spark.program.operations import CLOCK, LEFT, OFFSET_COLUMN, RIGHT, SIDE, TIME_COLUMN, UNMATCHED, StreamJoin
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
-from kohort.spark.program.processors import Changelog
+from kohort.spark.program.selections import Changelog
 from kohort.spark.program.streams import StreamJoinDef
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import column_text
@@ -17,7 +17,7 @@ from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Emit
 from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
-from kohort.spark.program.operations import TIMERS
+from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Top
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.shortcuts import Shortcuts
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "Origin", "OutputDef",
+    "AggregateDef", "Aggregated", "End", "FunctionDef", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "Origin",
+    "OutputDef",
     "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
 ]  # fmt: skip
+
+_MOST_RANKS: Final = 100_000
 
 
 # Definitions -------------------------------------------------------------------------------------------------------
@@ -81,15 +84,28 @@ class StreamJoinDef:
 
 
 @dataclass(eq=False)
-class ProcessDef:
-    """A step that keeps state for each group: a function over the rows of an epoch."""
+class FunctionDef:
+    """A function of the user's over the rows of an epoch, with what it keeps and gives."""
 
-    grouped: GroupedStream
-    name: str
+    what: ClassVar[str] = "process"
+
     function: Callable[[Any, Any], Any]
     output: Schema
     states: dict[str, StateDef]
     timers: bool
+
+
+@dataclass(eq=False)
+class ProcessDef:
+    """A step that keeps state for each group.
+
+    Attributes:
+        name: of the processor; None for one that follows from the source and the operation.
+    """
+
+    grouped: GroupedStream
+    name: str | None
+    operation: FunctionDef | Dedupe | Latest | Top
 
 
 @dataclass(eq=False)
@@ -386,6 +402,25 @@ class Stream(Shortcuts):
             )
         return GroupedStream(self, column_names("group_by", names), windows[0] if windows else None)
 
+    def dedupe(self, *columns: str, within: Duration | None = None, name: str | None = None) -> Stream:
+        """The stream without rows that are there already, by these columns: the first row of each key passes.
+
+            orders.dedupe("order_id", within="10 minutes")
+
+        Args:
+            columns: the key. Nulls are equal.
+            within: how far apart in event time rows of a key are at most that count as the same: a later one passes
+                again, and is what those after it are compared with. A row that is so far, or further, behind stream
+                time is late: it is left out and counted. Without, a key passes once, and is kept for ever.
+            name: of the store; by default `{topic}-dedupe-{columns}`.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        by = column_names("dedupe", columns)
+        within_ms = None if within is None else duration_ms("within", within)
+        return GroupedStream(self, by, None)._kept(Dedupe(within_ms), name)
+
     def to(
         self,
         topic: str | None = None,
@@ -580,9 +615,75 @@ class GroupedStream(Advised):
                 )
         if TIMERS in kept:
             raise ProgramError(f"process({name!r}): a state can't be called {TIMERS!r}: say timers=True for timers")
-        stream = self._stream._with(ProcessDef(self, name, function, output, kept, timers))
+        stream = self._stream._with(ProcessDef(self, name, FunctionDef(function, output, kept, timers)))
         self._stream._graph.processed.append(stream)
         return stream
+
+    def latest_by(self, column: str, *, name: str | None = None) -> Stream:
+        """A stream of the rows that are the last ones of their group so far, by a column.
+
+            bids.group_by("bidder", "auction").latest_by("date_time").to("last-bids", key=("bidder", "auction"))
+
+        Of rows with the same value the one that comes later is the last. Those with a null are left out and counted.
+
+        Args:
+            column: of numbers, texts, booleans, dates or timestamps.
+            name: of the store; by default `{topic}-latest-{columns of the group}`.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        return self._extreme(column, name, earliest=False)
+
+    def earliest_by(self, column: str, *, name: str | None = None) -> Stream:
+        """A stream of the rows that are the first ones of their group so far, by a column; else as `latest_by`.
+
+        Of rows with the same value the one that comes earlier is the first.
+        """
+        return self._extreme(column, name, earliest=True)
+
+    def top(self, n: int, by: str, *, descending: bool = True, name: str | None = None) -> Stream:
+        """The first rows of each group by a column, as a stream of ranks that change.
+
+            bids.group_by("auction").top(10, by="price").to("best-bids", key=("auction", "rank"))
+
+        Each epoch gives the ranks whose row has changed: the row with the column `rank`, from 1. Written by group and
+        rank, that makes a table. With a window, each window has ranks of its own, and rows its start as `window`: they
+        are forgotten when the window is closed (`grace`), or after its `retention`. Of rows with the same value the
+        one that came earlier ranks first. Those with a null are left out and counted.
+
+        Args:
+            n: how many ranks there are.
+            by: a column of numbers, texts, booleans, dates or timestamps.
+            descending: whether the greatest is first.
+            name: of the store; by default `{topic}-top-{columns of the group}`.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= _MOST_RANKS:
+            raise ProgramError(f"top({n!r}): takes how many rows of each group to rank, from 1 to {_MOST_RANKS:,}")
+        if not isinstance(by, str):
+            raise ProgramError(f"top(by={by!r}): takes a column's name; compute the column in a transform")
+        return self._kept(Top(n, by, descending, self._window), name)
+
+    def _extreme(self, column: str, name: str | None, *, earliest: bool) -> Stream:
+        operation = Latest(column, earliest)
+        if not isinstance(column, str):
+            raise ProgramError(
+                f"{operation.what}({column!r}): takes a column's name; compute the column in a transform"
+            )
+        if self._window is not None:
+            raise ProgramError(
+                f"{operation.what}({column!r}) goes by columns, not by windows: leave window(…) out of group_by, or "
+                f'say .top(1, by="{column}"), which has a first row for each window'
+            )
+        return self._kept(operation, name)
+
+    def _kept(self, operation: Dedupe | Latest | Top, name: str | None) -> Stream:
+        if name is not None:
+            check_name(f"{operation.what}(name)", name)
+        return self._stream._with(ProcessDef(self, name, operation))
 
     def _add(self, definition: AggregateDef) -> Aggregated:
         self._stream._graph.ends.append(definition)

@@ -52,12 +52,14 @@ class Made(NamedTuple):
         of: the row whose time, stream time and offset each has; null for none, but the task's stream time.
         late: how many of the rows that it was given came too late.
         times: event times (ms), where they aren't those of the rows in `of`.
+        dropped: how many it left out, by reasons of `kohort.spark.jobs.drop_reasons`.
     """
 
     rows: pa.Table
     of: pa.Array
     late: int = 0
     times: pa.Array | None = None
+    dropped: tuple[tuple[str, int], ...] = ()
 
 
 class Processor(Protocol):

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys, window_texts
 from kohort.spark.jobs.state_encoding import list_texts, lists_of, object_texts, objects_of
+from kohort.spark.jobs.time_bounds import FIRST_MS
 
 _LIST_BYTES: Final = 256 * 1024
 """About how much of a list is in one value: records have a largest size."""
-_FIRST_MS: Final = -62_135_596_800_000
 _FIRST_KEY: Final = b'{"window":"'
 _FIRST_ONLY: Final = pa.array([_FIRST_KEY])
 _FIRST_PLACE: Final = 10**18
@@ -148,8 +148,8 @@ def at_time(groups: pa.Array, times: pa.Array) -> pa.Array:
 
 def before_time(time: int, start: int | None = None) -> tuple[pa.Array, pa.Array]:
     """The range of keys with a time before this one, which isn't in it, and from `start` on (ms)."""
-    first = _FIRST_KEY if start is None or start < _FIRST_MS else _key_start(start)
-    return pa.array([first]), _FIRST_ONLY if time <= _FIRST_MS else pa.array([_key_start(time)])
+    first = _FIRST_KEY if start is None or start < FIRST_MS else _key_start(start)
+    return pa.array([first]), _FIRST_ONLY if time <= FIRST_MS else pa.array([_key_start(time)])
 
 
 def _key_start(time: int) -> bytes:

@@ -14,9 +14,10 @@ from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.errors import ProcessorError
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.states import Found, State, at_time, before_time, joined_keys
+from kohort.spark.jobs.processors.times import millis
+from kohort.spark.jobs.time_bounds import LAST_MS
 from kohort.spark.program.operations import TIMERS
 
-_LAST_MS: Final = 253_402_300_799_999
 _NAME: Final = "name"
 _AT: Final = "at"
 
@@ -242,7 +243,7 @@ class UserFunctionProcessor:
         if TIMERS not in task.states or task.stream_time is None:
             return empty.empty_table()
         state = task.states[TIMERS]
-        _, keys, values = state.access.scan(*before_time(min(task.stream_time, _LAST_MS - 1) + 1))
+        _, keys, values = state.access.scan(*before_time(min(task.stream_time, LAST_MS - 1) + 1))
         state.delete(keys)
         return state.decoded(values)
 
@@ -276,8 +277,3 @@ def checked(what: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
         return table.select(schema.names).cast(kinds).combine_chunks()
     except (pa.ArrowException, ValueError) as error:
         raise ProcessorError(f"{what}: columns of other types: {error}") from None
-
-
-def millis(times: pa.Array) -> pa.Array:
-    """Times in ms since 1970."""
-    return pc.floor_temporal(times, unit="millisecond").cast(pa.timestamp("ms", times.type.tz)).cast(pa.int64())

@@ -21,7 +21,7 @@ from kohort.spark.jobs.errors import ProcessorError
 from kohort.spark.jobs.processors.interface import Made, Processor, Rows, TaskState
 from kohort.spark.jobs.processors.states import State
 from kohort.spark.jobs.stages.context import PROCESSING, Stage, StageContext, stage_of, task_number
-from kohort.spark.jobs.stages.stream_time import LAST_MS
+from kohort.spark.jobs.time_bounds import LAST_MS
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.runs import runs_of
 
@@ -121,6 +121,8 @@ def _processed(
     }  # fmt: skip
     made = spec.processor.process(rows, TaskState(partition, now, states))
     statistics.late += made.late
+    for reason, count in made.dropped:
+        statistics.drop(reason, count)
     return _given(spec, made, partition, now, rows)
 
 

@@ -9,10 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.jobs.time_bounds import LAST_MS
 from kohort.spark.runs import runs_of
-
-LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, in ms since 1970: what is later is no time, but a number in another unit."""
 
 _NONE: Final = np.iinfo(np.int64).min
 

@@ -1,0 +1,27 @@
+"""The order of rows by a column."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def order_numbers(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Numbers from 0 that order values as Spark does, NaN last, and are equal for equal ones. There are no nulls."""
+    if pa.types.is_floating(column.type):
+        _, numbers = np.unique(column.to_numpy(), return_inverse=True)
+        return numbers.astype(np.int64)
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    ordered: npt.NDArray[np.int64] = ranks[encoded.indices.to_numpy()]
+    return ordered
+
+
+def group_numbers(keys: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """The group of each row as a number from 0, and the groups' keys. There are no nulls."""
+    encoded = keys.dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
