@@ -204,6 +204,24 @@ def test_keys_of_several_columns_and_numbers_for_times(spark: SparkSession) -> N
         assert driver.dropped == {}
 
 
+def test_rows_go_to_topics_that_a_column_names_with_headers(spark: SparkSession) -> None:
+    """Topics of any name are there as soon as a row names them."""
+    app = StreamsApp("named", bootstrap_servers=NOWHERE)
+    words = app.stream("words", schema="word STRING, topic STRING", headers=True, on_error=Drop())
+    words.to(column="topic", key="word", headers="_headers", tombstone="word = 'gone'")
+    with TestDriver(app, spark=spark) as driver:
+        trace = [{"key": "trace", "value": b"1"}]
+        rows = [{"word": "a", "topic": "x", "_headers": trace}, {"word": "gone", "topic": "x"}, {"word": "b"}]
+        driver.pipe("words", [*rows, {"word": "c", "topic": "no topic"}, {"word": "d", "topic": "y"}])
+        found = driver.output("x")
+        assert found == [{"word": "a"}, {"key": b"gone"}]
+        assert found.records["headers"].to_pylist() == [trace, []]
+        assert driver.output("y") == [{"word": "d"}]
+        assert driver.dropped == {"no topic": 2}
+        with pytest.raises(ValueError, match="'z'"):
+            driver.output("z")
+
+
 def test_functions_keep_state_and_set_timers(spark: SparkSession) -> None:
     app = StreamsApp("processing", bootstrap_servers=NOWHERE)
     visits = app.stream("visits", schema=VISIT, event_time="at", key="user").group_by("user")

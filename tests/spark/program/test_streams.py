@@ -289,7 +289,7 @@ def test_what_isnt_there_says_what_to_write_instead() -> None:
         (table, "transform", r"Table has no 'transform': .* read a topic with app\.stream"),
         (app.global_table("g", schema=SCHEMA, key="origin"), "to", "GlobalTable has no 'to': "),
         (grouped, "transform", r"GroupedStream has no 'transform': .* before \.group_by"),
-        (aggregated, "group_by", r"Aggregated has no 'group_by': .* read that topic with app\.stream"),
+        (aggregated, "group_by", r"Aggregated has no 'group_by': .* say \.as_stream\(\)"),
     ):
         with pytest.raises(AttributeError, match=told):
             getattr(given, name)

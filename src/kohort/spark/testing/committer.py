@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ProgramError
+from kohort.spark.program.settings import check_name
 from kohort.spark.runtime.epoch_writes import EpochWrites
 from kohort.spark.testing.topics import MemoryTopics
 
@@ -21,13 +23,19 @@ class MemoryCommitter:
     async def open(self) -> None:
         """Nothing has to be opened."""
 
-    async def missing(self, topics: Collection[str]) -> frozenset[str]:
-        """None: a test has all topics that are written to."""
-        return frozenset()
-
     async def send(self, writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Keep what is to be committed."""
         self._writes = writes
+
+    async def missing(self, topics: Collection[str]) -> frozenset[str]:
+        """Creates those that rows name and that aren't there, but for what can't be a topic's name."""
+        missing = set()
+        for topic in topics:
+            try:
+                self._topics.create(check_name("topic", topic), 1)
+            except ProgramError:
+                missing.add(topic)
+        return frozenset(missing)
 
     async def commit(self) -> dict[tuple[str, int], int]:
         """Write it to the topics; the changelogs' offsets after that, by (store, partition)."""

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.formats.json_encoder import plain
 from kohort.spark.program.compiled import SourceSpec
+from kohort.spark.program.internal_columns import HEADERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,11 +41,11 @@ class InputRows:
 
     def __init__(self, source: SourceSpec, *, plain_decimals: bool) -> None:
         self._source, self._plain_decimals = source, plain_decimals
-        derived = {each.name for each in source.derived}
+        derived = {each.name for each in source.derived} | ({HEADERS} if source.headers else set())
         self._values = StructType([each for each in source.schema.fields if each.name not in derived])
 
     def records(self, rows: Rows, key: Key | Sequence[Key], times: Time | Sequence[Time] | None, now: int) -> pa.Table:
-        """Records: key, value and timestamp (ms).
+        """Records: key, value, timestamp (ms), and headers where the stream has them.
 
         Args:
             rows: see `Rows`.
@@ -54,17 +56,28 @@ class InputRows:
         Raises:
             ValueError: a row that can't be one of the topic's: says which, and what is wrong.
         """
-        given = self._listed(rows)
+        given, headers = self._without_headers(self._listed(rows))
         values = [self._value(number, row) for number, row in enumerate(given)]
         keys = self._keys(given, key)
         stamps = _each(times, len(given), self._where, "at", (datetime, int))
-        return pa.table(
-            {
-                "key": pa.array(keys, pa.binary()),
-                "value": pa.array(values, pa.binary()),
-                "timestamp": pa.array([now if each is None else millis(each) for each in stamps], pa.int64()),
-            }
-        )
+        columns = {
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "timestamp": pa.array([now if each is None else millis(each) for each in stamps], pa.int64()),
+        }
+        return pa.table(columns if headers is None else {**columns, "headers": headers})
+
+    def _without_headers(self, rows: list[Any]) -> tuple[list[Any], pa.Array | None]:
+        """The rows, and the headers that are among their columns: lists of {"key": …, "value": …}."""
+        if not self._source.headers:
+            return rows, None
+        kind = RECORD_SCHEMA.field("headers").type
+        headers = [(row.get(HEADERS) or []) if isinstance(row, Mapping) else [] for row in rows]
+        others = [
+            {name: value for name, value in row.items() if name != HEADERS} if isinstance(row, Mapping) else row
+            for row in rows
+        ]
+        return others, pa.array(headers, kind)
 
     def key(self, key: Key) -> bytes | None:
         """A key as the topic's records have it."""

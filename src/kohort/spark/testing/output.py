@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Read = Callable[[bytes], Any]
 """Reads a value as the columns of a row."""
+
+BY_COLUMN: Final = ""
+"""Stands for the topics that a column names."""
 
 _ERRORS = "__streams.errors."
 
@@ -71,7 +74,10 @@ def dead_letters(records: pa.Table, spark: SparkSession) -> OutputRows:
 
 
 def readers_of(program: Program) -> dict[str, Read]:
-    """How the values of each topic are read that the program writes rows to; the last way, where there are several."""
+    """How the values of each topic are read that the program writes rows to; the last way, where there are several.
+
+    Those of topics that a column names are at `BY_COLUMN`.
+    """
     ends = (branch.terminal for each in program.subtopologies for branch in each.branches)
     outputs = (
         output

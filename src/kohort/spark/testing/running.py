@@ -25,7 +25,7 @@ from kohort.spark.runtime.planning import application_plan_of
 from kohort.spark.state import StateDirectory
 from kohort.spark.testing.input import InputRows
 from kohort.spark.testing.instance import MemoryInstance
-from kohort.spark.testing.output import OutputRows, dead_letters, output_rows, readers_of
+from kohort.spark.testing.output import BY_COLUMN, OutputRows, dead_letters, output_rows, readers_of
 from kohort.spark.testing.session import without_warnings_of_pandas
 from kohort.spark.testing.store_view import StoreView, stored_as
 from kohort.spark.testing.topics import MemoryTopics
@@ -70,6 +70,7 @@ class RunningApplication:
         self._readers, self._stored = readers_of(program), stored_as(program)
         self._letters = {each.on_error.topic for each in program.sources if isinstance(each.on_error, DeadLetter)}
         tasks = self._create_topics(program, partitions)
+        self._created = frozenset(self._topics.names())
         cores = max(1, spark.sparkContext.defaultParallelism)
         largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
         path = stack.enter_context(tempfile.TemporaryDirectory(prefix="kohort-test-", ignore_cleanup_errors=True))
@@ -120,12 +121,14 @@ class RunningApplication:
 
     def output(self, topic: str) -> OutputRows:
         """What was written to a topic since this was asked last. Raises ValueError."""
-        names = {*self._readers, *self._letters}
+        named = set(self._topics.names()) - self._created if BY_COLUMN in self._readers else set()
+        names = {*self._readers, *self._letters, *named} - {BY_COLUMN}
         _found(dict.fromkeys(names, 0), topic, "topic", "the application writes")
         first, self._read[topic] = self._read.get(topic, 0), self._topics.appends(topic)
         records = self._topics.written(topic, first)
-        if topic in self._readers:
-            return output_rows(records, self._readers[topic], self._spark)
+        if topic in self._readers or topic in named:
+            read = self._readers.get(topic) or self._readers[BY_COLUMN]
+            return output_rows(records, read, self._spark)
         return dead_letters(records, self._spark)
 
     def records(self, topic: str) -> pa.Table:
