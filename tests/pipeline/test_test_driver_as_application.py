@@ -111,5 +111,5 @@ def last_of_each_key(records: pa.Table) -> dict[bytes, bytes]:
 
 
 def changelog(servers: str, topic: str) -> dict[bytes, bytes]:
-    last = {each.key(): each.value() for each in read(servers, topic)}
+    last = {each.key() or b"": each.value() for each in read(servers, topic)}
     return {key: value for key, value in last.items() if value is not None}
