@@ -242,7 +242,7 @@ def test_streams_are_joined_by_time(spark: SparkSession, tmp_path: Path) -> None
     def at(hour: int, minute: int) -> datetime:
         return datetime(2013, 1, 1, hour, minute, tzinfo=UTC)
 
-    with TestDriver(joined_app(NOWHERE, tmp_path, "outer"), spark, partitions={"orders": 2, "payments": 3}) as driver:
+    with TestDriver(joined_app(NOWHERE, tmp_path, "outer"), spark) as driver:
         driver.pipe("orders", [{"id": "a", "item": "tea", "at": at(1, 0)}, {"id": "c", "item": "jam", "at": at(1, 20)}])
         assert driver.output("paid") == []
         driver.pipe("payments", [{"order": "a", "paid": 1.0, "when": at(1, 30)}])
