@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -30,6 +31,7 @@ from kohort.spark import (
 from kohort.spark.testing import TestDriver
 
 from .test_process import OUTPUT, VISIT, seen
+from .test_stream_joins import joined_app
 
 NOWHERE = "127.0.0.1:1"
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
@@ -174,7 +176,7 @@ def test_a_bad_record_stops_the_application_and_says_which_row_it_is(spark: Spar
 def test_a_function_that_fails_is_an_error_of_the_test(spark: SparkSession) -> None:
     app = StreamsApp("failing", bootstrap_servers=NOWHERE)
 
-    def halves(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def halves(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             raise LookupError(f"nothing to halve in {batch.num_rows} rows")
         yield from ()
@@ -254,6 +256,23 @@ def test_functions_keep_state_and_set_timers(spark: SparkSession) -> None:
         }  # fmt: skip
 
 
+def test_streams_are_joined_by_time(spark: SparkSession, tmp_path: Path) -> None:
+    def at(hour: int, minute: int) -> datetime:
+        return datetime(2013, 1, 1, hour, minute, tzinfo=UTC)
+
+    with TestDriver(joined_app(NOWHERE, tmp_path, "outer"), spark) as driver:
+        driver.pipe("orders", [{"id": "a", "item": "tea", "at": at(1, 0)}, {"id": "c", "item": "jam", "at": at(1, 20)}])
+        assert driver.output("paid") == []
+        driver.pipe("payments", [{"order": "a", "paid": 1.0, "when": at(1, 30)}])
+        assert [(each["id"], each["item"], each["paid"]) for each in driver.output("paid")] == [("a", "tea", 1.0)]
+
+        driver.pipe("orders", [{"id": "d", "item": "egg", "at": at(5, 0)}], step=False)
+        driver.pipe("payments", [{"order": "e", "paid": 4.0, "when": at(5, 0)}])
+        assert [(each["id"], each["item"], each["paid"]) for each in driver.output("paid")] == [("c", "jam", None)]
+        driver.pipe("orders", [{"id": "c", "item": "late", "at": at(1, 20)}])
+        assert driver.output("paid") == [] and driver.late == 1
+
+
 def test_text_goes_through_topics_in_the_middle(spark: SparkSession) -> None:
     app = StreamsApp("split", bootstrap_servers=NOWHERE)
     lines = app.stream("lines", format="string")
@@ -319,6 +338,6 @@ def test_a_driver_is_of_no_use_before_and_after(spark: SparkSession) -> None:
 
 
 @pytest.fixture(scope="module")
-def counting(spark: SparkSession) -> Iterable[TestDriver]:
+def counting(spark: SparkSession) -> Iterator[TestDriver]:
     with TestDriver(counts(), spark) as driver:
         yield driver
