@@ -1,0 +1,77 @@
+"""Programs of docs/pipeline.md, as they stand there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import kohort.spark
+from kohort.spark import StreamsApp
+from kohort.spark.testing import TestDriver
+
+_PAGE = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text()
+
+
+def program(heading: str, app: StreamsApp, **streams: Any) -> dict[str, Any]:
+    """Runs the first program under a heading."""
+    found = re.search(rf"^#+ {heading}\n.*?```python\n(.*?)```", _PAGE, re.DOTALL | re.MULTILINE)
+    assert found is not None, heading
+    scope = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__}
+    scope |= {"__name__": "guide", "app": app, **streams}
+    exec(compile(found[1], f"docs/pipeline.md, {heading}", "exec"), scope)
+    return scope
+
+
+def test_functions_that_keep_state(spark: SparkSession) -> None:
+    app = StreamsApp("watching")
+    readings = app.stream("readings", schema="sensor STRING, level INT, at TIMESTAMP", key="sensor", event_time="at")
+    program("Functions that keep state", app, readings=readings)
+
+    def at(sensor: str, level: int, time: str) -> dict[str, Any]:
+        return {"sensor": sensor, "level": level, "at": f"2013-01-01T00:{time}Z"}
+
+    with TestDriver(app, spark) as driver:
+        found: Callable[[], list[tuple[str, str]]] = lambda: [  # noqa: E731
+            (row["sensor"], row["what"]) for row in driver.output("changes")
+        ]
+        driver.pipe("readings", [at("a", 1, "00:00"), at("a", 1, "00:20"), at("b", 5, "00:30"), at("a", 2, "00:40")])
+        assert found() == [("a", "level 1"), ("b", "level 5"), ("a", "level 2")]
+        driver.pipe("readings", [at("b", 5, "01:20")])
+        assert found() == []
+        driver.pipe("readings", [at("b", 6, "01:45")])
+        assert found() == [("b", "level 6"), ("a", "silent")]
+
+
+def test_joins_of_streams(spark: SparkSession) -> None:
+    app = StreamsApp("paying")
+    program("Joins of streams", app)
+    with TestDriver(app, spark) as driver:
+        driver.pipe("orders", [{"id": "1", "item": "tea", "at": "2013-01-01T05:00:00Z"}])
+        driver.pipe("orders", [{"id": "2", "item": "jam", "at": "2013-01-01T05:10:00Z"}])
+        driver.pipe("payments", [{"order": "1", "paid": 2.5, "when": "2013-01-01T05:30:00Z"}])
+        assert [(row["id"], row["item"], row["paid"]) for row in driver.output("paid")] == [("1", "tea", 2.5)]
+        driver.pipe("orders", [{"id": "3", "item": "egg", "at": "2013-01-01T07:00:00Z"}])
+        assert driver.output("paid") == []
+        driver.pipe("payments", [{"order": "9", "paid": 1.0, "when": "2013-01-01T07:00:00Z"}])
+        assert [(row["id"], row["item"], row["paid"]) for row in driver.output("paid")] == [("2", "jam", None)]
+
+
+def test_aggregates_of_aggregates(spark: SparkSession) -> None:
+    app = StreamsApp("bidding")
+    bids = app.stream("bids", schema="auction INT, dateTime TIMESTAMP", event_time="dateTime")
+    program("Aggregates of aggregates", app, bids=bids)
+    with TestDriver(app, spark) as driver:
+        times = ["00:00:01", "00:00:01", "00:00:05", "00:01:00"]
+        driver.pipe(
+            "bids",
+            [
+                {"auction": auction, "dateTime": f"2013-01-01T{at}Z"}
+                for at, auction in zip(times, [1, 1, 2, 3], strict=True)
+            ],
+        )
+        most = {row["window"][17:19]: row["n"] for row in driver.output("most-bids")}
+        assert most == {"52": 2, "54": 2, "56": 2, "58": 2, "00": 2, "02": 1, "04": 1}
