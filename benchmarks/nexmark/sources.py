@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from benchmarks.nexmark.topics import BID, SIDE_INPUT, Topic
+from benchmarks.nexmark.topics import AUCTION, BID, PERSON, SIDE_INPUT, Topic
 from kohort.spark import GlobalTable, Stream, StreamsApp
 
 
@@ -18,6 +18,16 @@ class Sources:
 
     def __init__(self, app: StreamsApp, prefix: str) -> None:
         self._app, self._prefix = app, prefix
+
+    @cached_property
+    def persons(self) -> Stream:
+        """Persons, keyed by their id, at the time when they registered."""
+        return self._stream(PERSON)
+
+    @cached_property
+    def auctions(self) -> Stream:
+        """Auctions, keyed by their id, at the time when they were opened."""
+        return self._stream(AUCTION)
 
     @cached_property
     def bids(self) -> Stream:
