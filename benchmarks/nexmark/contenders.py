@@ -23,8 +23,8 @@ class Structured(contenders.Structured):
     """Spark's own streaming, with state in RocksDB.
 
     Its program is the batch's SQL. What it can't say so: aggregates of aggregates that change (q4, q5, q6), window
-    functions (q9, q19), exact counts of distinct values (q15, q16). Sessions, and joins of windows (q8, q11), it gives
-    when they are closed, by a watermark, and so not the last ones, which the batch has.
+    functions (q9, q19), exact counts of distinct values (q15, q16). Joins of what is distinct (q8), and sessions (q11),
+    it gives when time has passed them, by a watermark, and so not the last ones, which the batch has.
     """
 
     cases = ("q0", "q1", "q2", "q3", "q7", "q10", "q13", "q14", "q17", "q18", "q20", "q21", "q22")

@@ -21,31 +21,29 @@ class Sources:
 
     @cached_property
     def persons(self) -> Stream:
-        """Persons, keyed by their id, at the time when they `registered`."""
-        return self._stream(PERSON, "registered")
+        """Persons, keyed by their id, at the time when they registered."""
+        return self._stream(PERSON)
 
     @cached_property
     def auctions(self) -> Stream:
-        """Auctions, keyed by their id, at the time when they were `opened`."""
-        return self._stream(AUCTION, "opened")
+        """Auctions, keyed by their id, at the time when they were opened."""
+        return self._stream(AUCTION)
 
     @cached_property
     def bids(self) -> Stream:
         """Bids, keyed by their auction, at the time when they were made."""
-        return self._stream(BID, "dateTime")
+        return self._stream(BID)
 
     @cached_property
     def side_input(self) -> GlobalTable:
         """Numbers and a text for each."""
         return self._app.global_table(f"{self._prefix}-{SIDE_INPUT.name}", schema=SIDE_INPUT.schema, key=SIDE_INPUT.key)
 
-    def _stream(self, topic: Topic, time: str) -> Stream:
-        """A topic's rows, their time in a column of this name."""
-        named = topic.schema.replace("dateTime TIMESTAMP", "dateTime BIGINT")
+    def _stream(self, topic: Topic) -> Stream:
         return self._app.stream(
             f"{self._prefix}-{topic.name}",
-            schema=topic.schema if time == "dateTime" else named,
+            schema=topic.schema,
             key=topic.key,
-            event_time=time if time == "dateTime" else f"timestamp_millis(dateTime) AS {time}",
+            event_time="dateTime",
             timestamp_format="timestamp_millis",
         )

@@ -6,4 +6,4 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    nexmark.bids.transform(lambda bids: bids.select("auction", "bidder", "price", "dateTime", "extra")).to(results)
+    nexmark.bids.select("auction", "bidder", "price", "dateTime", "extra").to(results)

@@ -6,6 +6,4 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    nexmark.bids.transform(
-        lambda bids: bids.selectExpr("auction", "bidder", "0.908D * price AS price", "dateTime", "extra")
-    ).to(results)
+    nexmark.bids.select("auction", "bidder", "0.908D * price AS price", "dateTime", "extra").to(results)

@@ -6,14 +6,12 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    nexmark.bids.transform(
-        lambda bids: bids.selectExpr(
-            "auction",
-            "bidder",
-            "price",
-            "dateTime",
-            "extra",
-            "date_format(dateTime, 'yyyy-MM-dd') AS dt",
-            "date_format(dateTime, 'HH:mm') AS hm",
-        )
+    nexmark.bids.select(
+        "auction",
+        "bidder",
+        "price",
+        "dateTime",
+        "extra",
+        "date_format(dateTime, 'yyyy-MM-dd') AS dt",
+        "date_format(dateTime, 'HH:mm') AS hm",
     ).to(results)

@@ -6,7 +6,6 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    keyed = nexmark.bids.transform(
-        lambda bids: bids.selectExpr("auction", "bidder", "price", "dateTime", "auction % 10000 AS key")
-    )
-    keyed.join(nexmark.side_input).transform(lambda rows: rows.drop("key")).to(results)
+    keyed = nexmark.bids.select("auction", "bidder", "price", "dateTime", "auction % 10000 AS remainder")
+    joined = keyed.join(nexmark.side_input, on={"remainder": "key"})
+    joined.select("auction", "bidder", "price", "dateTime", "value").to(results)

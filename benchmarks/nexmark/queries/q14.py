@@ -12,15 +12,13 @@ TIME_OF_DAY = """
 
 
 def program(nexmark: Sources, results: str) -> None:
-    euros = nexmark.bids.transform(
-        lambda bids: bids.selectExpr(
-            "auction",
-            "bidder",
-            "0.908D * price AS price",
-            TIME_OF_DAY,
-            "dateTime",
-            "extra",
-            "regexp_count(extra, 'c') AS c_counts",
-        )
+    euros = nexmark.bids.select(
+        "auction",
+        "bidder",
+        "0.908D * price AS price",
+        TIME_OF_DAY,
+        "dateTime",
+        "extra",
+        "regexp_count(extra, 'c') AS c_counts",
     )
-    euros.transform(lambda bids: bids.where("price > 1000000 AND price < 50000000")).to(results)
+    euros.where("price > 1000000 AND price < 50000000").to(results)

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from benchmarks.nexmark.sources import Sources
-from kohort.spark import avg, count, max_, min_, sum_, window
+from kohort.spark import avg, count, count_if, max_, min_, sum_, window
 
 
 def program(nexmark: Sources, results: str) -> None:
-    ranged = nexmark.bids.transform(
-        lambda bids: bids.selectExpr(
-            "auction",
-            "dateTime",
-            "price",
-            "CAST(price < 10000 AS BIGINT) AS rank1",
-            "CAST(price >= 10000 AND price < 1000000 AS BIGINT) AS rank2",
-            "CAST(price >= 1000000 AS BIGINT) AS rank3",
-        )
-    )
-    ranged.group_by("auction", window("dateTime", "1 day")).aggregate(
+    nexmark.bids.group_by("auction", window("dateTime", "1 day")).aggregate(
         "q17",
         total_bids=count(),
-        rank1_bids=sum_("rank1"),
-        rank2_bids=sum_("rank2"),
-        rank3_bids=sum_("rank3"),
+        rank1_bids=count_if("price < 10000"),
+        rank2_bids=count_if("price >= 10000 AND price < 1000000"),
+        rank3_bids=count_if("price >= 1000000"),
         min_price=min_("price"),
         max_price=max_("price"),
         avg_price=avg("price"),

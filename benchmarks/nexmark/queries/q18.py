@@ -7,9 +7,5 @@ from kohort.spark import last
 
 
 def program(nexmark: Sources, results: str) -> None:
-    bids = nexmark.bids.transform(
-        lambda bids: bids.selectExpr(
-            "bidder", "auction", "dateTime", "struct(price, channel, url, dateTime, extra) AS bid"
-        )
-    )
+    bids = nexmark.bids.select("bidder", "auction", "dateTime", "struct(price, channel, url, dateTime, extra) AS bid")
     bids.group_by("bidder", "auction").aggregate("q18", bid=last("bid")).to(results)

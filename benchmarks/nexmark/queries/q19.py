@@ -7,7 +7,5 @@ from kohort.spark import collect
 
 
 def program(nexmark: Sources, results: str) -> None:
-    bids = nexmark.bids.transform(
-        lambda bids: bids.selectExpr("auction", "price", "struct(price, bidder, channel, url, dateTime, extra) AS bid")
-    )
+    bids = nexmark.bids.select("auction", "price", "struct(price, bidder, channel, url, dateTime, extra) AS bid")
     bids.group_by("auction").aggregate("q19", bids=collect("bid", 10, by="price", keep="last")).to(results)

@@ -6,4 +6,4 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    nexmark.bids.transform(lambda bids: bids.where("auction % 123 = 0").select("auction", "price")).to(results)
+    nexmark.bids.where("auction % 123 = 0").select("auction", "price").to(results)

@@ -11,8 +11,5 @@ CHANNEL_ID = """
 
 
 def program(nexmark: Sources, results: str) -> None:
-    nexmark.bids.transform(
-        lambda bids: bids.selectExpr("auction", "bidder", "price", "channel", CHANNEL_ID).where(
-            "channel_id IS NOT NULL"
-        )
-    ).to(results)
+    channels = nexmark.bids.select("auction", "bidder", "price", "channel", CHANNEL_ID)
+    channels.where("channel_id IS NOT NULL").to(results)

@@ -6,14 +6,12 @@ from benchmarks.nexmark.sources import Sources
 
 
 def program(nexmark: Sources, results: str) -> None:
-    nexmark.bids.transform(
-        lambda bids: bids.selectExpr(
-            "auction",
-            "bidder",
-            "price",
-            "channel",
-            "split(url, '/')[3] AS dir1",
-            "split(url, '/')[4] AS dir2",
-            "split(url, '/')[5] AS dir3",
-        )
+    nexmark.bids.select(
+        "auction",
+        "bidder",
+        "price",
+        "channel",
+        "split(url, '/')[3] AS dir1",
+        "split(url, '/')[4] AS dir2",
+        "split(url, '/')[5] AS dir3",
     ).to(results)

@@ -7,10 +7,8 @@ from kohort.spark import max_, window
 
 
 def program(nexmark: Sources, results: str) -> None:
-    bids = nexmark.bids.transform(
-        lambda bids: bids.selectExpr(
-            "dateTime", "struct(price, auction, bidder, dateTime, extra) AS bid", "'all' AS everywhere"
-        )
+    bids = nexmark.bids.select(
+        "dateTime", "struct(price, auction, bidder, dateTime, extra) AS bid", "'all' AS everywhere"
     )
     by_window = bids.group_by("everywhere", window("dateTime", "10 seconds"))
     by_window.aggregate("q7", best=max_("bid")).to(results)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from benchmarks.nexmark.sources import Sources
 
+WINDOW = "timestamp_seconds(unix_seconds(dateTime) div 10 * 10)"
+
 
 def program(nexmark: Sources, results: str) -> None:
-    registered = nexmark.persons.transform(
-        lambda persons: persons.selectExpr("id", "name", f"{window('registered')} AS window", "registered")
-    )
-    opened = nexmark.auctions.transform(
-        lambda auctions: auctions.selectExpr("seller", f"{window('opened')} AS window", "opened")
-    )
+    registered = nexmark.persons.select("id", "name", "dateTime", f"{WINDOW} AS window")
+    opened = nexmark.auctions.select("seller", "dateTime AS opened", f"{WINDOW} AS window")
     both = registered.join_stream(
         opened, on={"id": "seller", "window": "window"}, within="10 seconds", grace="1 minute"
     )
-    both.transform(lambda rows: rows.select("id", "name", "window")).to(results, key=("id", "window"))
-
-
-def window(time: str) -> str:
-    """The beginning of the 10 s that a time is in."""
-    return f"timestamp_seconds(unix_seconds({time}) div 10 * 10)"
+    both.select("id", "name", "window").to(results, key=("id", "window"))
