@@ -17,6 +17,7 @@ from kohort.extras import ARROW, require
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
     from kohort.spark.errors import ApplicationError, ProgramError
+    from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.program.aggregates import (
         Aggregation,
         aggregation,
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
-    "GroupedStream", "Program", "ProgramError", "StateDirectoryError", "Stream", "StreamsApp", "Table", "aggregation",
-    "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "max_", "min_", "stddev",
-    "sum_", "variance", "window",
+    "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
+    "Table", "aggregation", "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "max_",
+    "min_", "stddev", "sum_", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -65,6 +66,7 @@ _HOME: Final = {
     "Drop": "program.error_policies",
     "Fail": "program.error_policies",
     "Program": "program.compiled",
+    "SchemaRegistry": "formats.schema_registry",
     "StateDirectoryError": "state.errors",
     "window": "program.windows",
     **dict.fromkeys(_STREAMS, "program.streams"),

@@ -9,6 +9,7 @@ from kohort.spark.formats.interfaces import Decoder, Encoder, FormatError
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from kohort.spark.formats.registry_formats import RegistryReading
     from kohort.spark.formats.times import TimeFormats
 
 
@@ -17,6 +18,7 @@ def decoder(
     schema: StructType,
     avro_schema: str | None = None,
     times: TimeFormats | None = None,
+    registry: RegistryReading | None = None,
 ) -> Decoder:
     """The decoder of a format.
 
@@ -27,10 +29,15 @@ def decoder(
         avro_schema: the schema that the values were written with, as JSON; by default what Spark's `to_avro` writes for
             `schema`.
         times: how the TIMESTAMP columns of JSON are written; by default in ISO 8601, in UTC.
+        registry: of values with the id of a registered schema; instead of `avro_schema`.
 
     Raises:
         FormatError: an unknown format, a schema that it can't have, or times that can't be.
     """
+    if registry is not None:
+        from kohort.spark.formats.registry_formats import registry_decoder
+
+        return registry_decoder(format, schema, registry)
     match format:
         case "json":
             from kohort.spark.formats.json_decoder import JsonDecoder

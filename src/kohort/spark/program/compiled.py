@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.derived_times import DerivedTime
+    from kohort.spark.formats.registry_formats import RegistryReading
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 
@@ -58,6 +59,7 @@ class SourceSpec:
         derived: columns of the schema that aren't in the values.
         partitioner: how a key's bytes become a partition of it: "murmur2" or "crc32".
         tombstones: whether records of a stream that have no value are rows of nulls; otherwise they are left out.
+        registry: how values are read that have the id of a registered schema; None for values without.
     """
 
     topic: str
@@ -72,6 +74,7 @@ class SourceSpec:
     derived: tuple[DerivedTime, ...] = ()
     partitioner: Partitioner = "murmur2"
     tombstones: bool = False
+    registry: RegistryReading | None = None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from kohort.spark.program.windows import WindowSpec
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from kohort.spark.formats.schema_registry import SchemaRegistry
+
 __all__ = [
     "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef",
     "RepartitionDef", "SinkDef", "Stream", "Table", "TransformDef",
@@ -99,6 +101,7 @@ class Graph:
 
     sources: list[SourceDef | TableDef] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
+    registry: SchemaRegistry | None = None
 
 
 # What is written -----------------------------------------------------------------------------------------------------

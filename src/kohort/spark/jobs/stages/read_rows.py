@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fe
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+
+if TYPE_CHECKING:
+    from kohort.spark.formats.registry_formats import RegistryReading
 
 TOMBSTONE = "_tombstone"
 """STRING: a table's record without a value has its key here; all others null."""
@@ -52,6 +55,7 @@ class RowsReading:
         null_partitions: whether rows of records without a key, which may lie in any partition, have no `_partition`.
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
+        registry: how values are read that have the id of a registered schema.
     """
 
     servers: ClientConfig
@@ -70,6 +74,7 @@ class RowsReading:
     null_partitions: bool = False
     tombstones: bool = True
     keyless: bool = True
+    registry: RegistryReading | None = None
 
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
@@ -167,7 +172,8 @@ def _decode_values(
         batch = read_objects(fetched.values, _arrow_schema(reading.schema), f"topic {fetched.topic}")
         return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
     schema = _without(reading.schema, tuple(each.name for each in reading.derived))
-    decoded = _decoder(reading.format, schema, reading.avro_schema, reading.times).decode(fetched.values)
+    decoder = _decoder(reading.format, schema, reading.avro_schema, reading.times, reading.registry)
+    decoded = decoder.decode(fetched.values)
     if decoded.errors:
         statistics.drop(UNREADABLE, len(decoded.errors))
         reported = decoded.errors[_REPORTED[reading.on_error]]
@@ -191,7 +197,7 @@ def _tombstones(
     key: dict[str, pa.Array] = {}
     if reading.key:
         # A key's JSON may have been written with blanks, or with the columns in another order.
-        keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times)
+        keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times, None)
         decoded = keys.decode(deletes.keys)
         statistics.drop(UNREADABLE, len(decoded.errors))
         if decoded.good is not None:
@@ -237,10 +243,16 @@ def _arrow_schema(schema: str) -> pa.Schema:
 
 
 @lru_cache(maxsize=64)
-def _decoder(format: str, schema: str, avro_schema: str | None, times: TimeFormats | None) -> Any:  # noqa: A002
+def _decoder(
+    format: str,  # noqa: A002
+    schema: str,
+    avro_schema: str | None,
+    times: TimeFormats | None,
+    registry: RegistryReading | None,
+) -> Any:
     from kohort.spark.formats import decoder
 
-    return decoder(format, spark_schema(schema), avro_schema, times)
+    return decoder(format, spark_schema(schema), avro_schema, times, registry)
 
 
 @lru_cache(maxsize=64)
