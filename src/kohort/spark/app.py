@@ -11,6 +11,7 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.registered_outputs import register_schemas
 from kohort.spark.program.registries import registry_of, used_registry
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
@@ -80,7 +81,7 @@ class StreamsApp:
         time_zone: str | None = None,
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
         tombstones: Literal["drop", "keep"] = "drop",
-        schema_registry: SchemaRegistry | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
     ) -> Stream:
         """A topic's records as rows.
@@ -112,7 +113,7 @@ class StreamsApp:
             tombstones: what becomes of records without a value: "drop" leaves them out and counts them, "keep" makes
                 rows of nulls of them.
             schema_registry: where the schemas are whose ids the values have; by default the application's, if
-                `avro_schema` isn't given.
+                `avro_schema` isn't given. False for plain Avro beside it.
             subject: the one that has the schema to read values as; by default `{topic}-value`. Its newest version
                 counts, as it is when the program is compiled.
 
@@ -155,7 +156,7 @@ class StreamsApp:
         timestamp_format: TimestampFormat | None = None,
         time_zone: str | None = None,
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
-        schema_registry: SchemaRegistry | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
     ) -> Table:
         """A topic's last record of each key, kept by tasks: each has those of its partition.
@@ -202,7 +203,7 @@ class StreamsApp:
         avro_schema: str | None = None,
         timestamp_format: TimestampFormat | None = None,
         time_zone: str | None = None,
-        schema_registry: SchemaRegistry | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
     ) -> GlobalTable:
         """A topic's last record of each key, all of them on every instance: for small tables, joined to any stream.
@@ -265,7 +266,8 @@ class StreamsApp:
             progress: whether to show that: on a terminal in a line that changes, else in plain lines on standard error.
 
         Raises:
-            ProgramError: the program can't run, or not under this application id; it hasn't joined the group then.
+            ProgramError: the program can't run, or not under this application id, or a schema can't be registered; it
+                hasn't joined the group then.
             ApplicationError: it can't go on: a record can't be read and the program says `Fail`, a job fails for good,
                 or the port of `application_server` is in use. Says what, and what can be done.
             StateDirectoryError: another process uses the state directory, or it can't be written.
@@ -282,6 +284,7 @@ class StreamsApp:
             session = _session(spark)
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
+            register_schemas(program)
             if not stopping.asked:
                 run_application(
                     session, program, self.settings, listeners=listeners, progress=progress, stopping=stopping
@@ -313,7 +316,7 @@ class StreamsApp:
         avro_schema: str | None,
         times: TimeFormats | None,
         partitioner: Partitioner,
-        registry: SchemaRegistry | None,
+        registry: SchemaRegistry | Literal[False] | None,
         subject: str | None,
         *,
         is_global: bool,
@@ -338,13 +341,14 @@ class StreamsApp:
         avro_schema: str | None,
         times: TimeFormats | None,
         partitioner: Partitioner,
-        registry: SchemaRegistry | None,
+        registry: SchemaRegistry | Literal[False] | None,
         subject: str | None,
     ) -> SourceDef:
         where = f"{what} {topic!r}"
         check_name(f"{what}(topic)", topic)
         known_format(where, format)
-        named = used_registry(where, format, registry, None if avro_schema is not None else self._graph.registry)
+        others = None if registry is False or avro_schema is not None else self._graph.registry
+        named = used_registry(where, format, registry or None, others)
         if subject is not None and named is None:
             raise ProgramError(
                 f'{where}: subject={subject!r} is one of a registry: say schema_registry=…, and format="avro"'

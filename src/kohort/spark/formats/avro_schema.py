@@ -134,6 +134,33 @@ def spark_schema(schema: spark.StructType, name: str = "topLevelRecord", space: 
     return record | {"namespace": space} if space else record
 
 
+def evolving_schema(schema: spark.StructType, name: str) -> dict[str, Any]:
+    """The Avro schema of columns, to be registered: what may be null has a default, so that it can come and go.
+
+    Raises:
+        FormatError: a type that Avro doesn't have.
+    """
+    return _null_first(spark_schema(schema, name))  # type: ignore[no-any-return]
+
+
+def _null_first(avro: Any) -> Any:
+    if isinstance(avro, list):
+        return ["null", *(_null_first(each) for each in avro if each != "null")]
+    if isinstance(avro, str):
+        return avro
+    match avro["type"]:
+        case "record":
+            fields = [each | {"type": _null_first(each["type"])} for each in avro["fields"]]
+            return avro | {
+                "fields": [each | {"default": None} if isinstance(each["type"], list) else each for each in fields]
+            }
+        case "array":
+            return avro | {"items": _null_first(avro["items"])}
+        case "map":
+            return avro | {"values": _null_first(avro["values"])}
+    return avro
+
+
 def _of(kind: spark.DataType, name: str, space: str) -> Any:
     if type(kind) in _PRIMITIVE:
         return _PRIMITIVE[type(kind)]

@@ -9,6 +9,7 @@ from kohort.spark.formats.interfaces import Decoder, Encoder, FormatError
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from kohort.spark.formats.registry_encoder import RegistryWriting
     from kohort.spark.formats.registry_formats import RegistryReading
     from kohort.spark.formats.times import TimeFormats
 
@@ -55,17 +56,27 @@ def decoder(
     raise _unknown(format)
 
 
-def encoder(format: str, schema: StructType, avro_schema: str | None = None) -> Encoder:  # noqa: A002
+def encoder(
+    format: str,  # noqa: A002
+    schema: StructType,
+    avro_schema: str | None = None,
+    registry: RegistryWriting | None = None,
+) -> Encoder:
     """The encoder of a format.
 
     Args:
         format: as for `decoder`.
         schema: the columns to write.
         avro_schema: the schema to write with, as JSON; by default what Spark's `to_avro` writes with.
+        registry: the registered schema to write with, whose id each value begins with; instead of `avro_schema`.
 
     Raises:
         FormatError: an unknown format, a schema that it can't have.
     """
+    if registry is not None:
+        from kohort.spark.formats.registry_formats import registry_encoder
+
+        return registry_encoder(format, schema, registry)
     match format:
         case "json":
             from kohort.spark.formats.json_encoder import JsonEncoder

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
 from kohort.spark.formats.avro_columns import columns_of as avro_columns
 from kohort.spark.formats.avro_decoder import AvroDecoder
-from kohort.spark.formats.avro_schema import AvroSchema, parse
-from kohort.spark.formats.interfaces import Decoder, FormatError
+from kohort.spark.formats.avro_encoder import AvroEncoder
+from kohort.spark.formats.avro_schema import AvroSchema, evolving_schema, parse
+from kohort.spark.formats.interfaces import Decoder, Encoder, FormatError
 from kohort.spark.formats.registry_client import client_of
 from kohort.spark.formats.registry_decoder import RegistryDecoder, WriterFormat
+from kohort.spark.formats.registry_encoder import RegistryEncoder, RegistryWriting
 from kohort.spark.formats.schema_registry import KINDS, RegisteredSchema, SchemaRegistry
 
 
@@ -56,7 +60,35 @@ def _writer_format(format: str, columns: spark.StructType, reader: RegisteredSch
         if reader is not None:
             made.decoder(reader)  # the columns go with it
         return made
-    raise FormatError(f'format="{format}" has no schemas; a registry is for {", ".join(KINDS)}')
+    raise _without_schemas(format)
+
+
+def _without_schemas(format: str) -> FormatError:  # noqa: A002
+    return FormatError(f'format="{format}" has no schemas; a registry is for {", ".join(KINDS)}')
+
+
+def registry_encoder(format: str, columns: spark.StructType, writing: RegistryWriting) -> Encoder:  # noqa: A002
+    """The encoder of values with ids.
+
+    Raises:
+        FormatError: the schema doesn't fit the columns, or the format has no schemas.
+    """
+    if format == "avro":
+        return RegistryEncoder(client_of(writing.registry), writing, AvroEncoder(columns, writing.text))
+    raise _without_schemas(format)
+
+
+def schema_text(format: str, columns: spark.StructType, name: str) -> str:  # noqa: A002
+    """The schema of columns, to be registered; `name` is that of a topic.
+
+    Raises:
+        FormatError: the format hasn't a column's type, or has no schemas.
+    """
+    name = re.sub(r"\W", "_", name, flags=re.ASCII)
+    name = f"_{name}" if name[:1].isdigit() else name
+    if format == "avro":
+        return json.dumps(evolving_schema(columns, name))
+    raise _without_schemas(format)
 
 
 def columns_of(format: str, schema: RegisteredSchema) -> spark.StructType:  # noqa: A002

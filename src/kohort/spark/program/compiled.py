@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.derived_times import DerivedTime
+    from kohort.spark.formats.registry_encoder import RegistryWriting
     from kohort.spark.formats.registry_formats import RegistryReading
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
@@ -284,6 +285,7 @@ class ToTopic:
         format: of the value: "json", "avro", "string" or "raw"; of an aggregate: always "json".
         columns: those that make the value: of "string" and "raw" just one. Of an aggregate: (), since it is all.
         avro_schema: the value's, as JSON; None for the one that follows from the columns.
+        registry: the registered schema of the value; None for values without an id.
     """
 
     topic: str
@@ -291,6 +293,7 @@ class ToTopic:
     format: str
     columns: tuple[str, ...] = ()
     avro_schema: str | None = None
+    registry: RegistryWriting | None = None
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.registered_outputs import written_by_registry
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.streams import (
@@ -327,7 +328,8 @@ class _Compiler:
         _check_written(where, output, flow.frame, schema)
         if output.format in ("string", "raw"):
             columns = (_lone_column(where, output, schema),)
-        self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
+        registry = written_by_registry(where, output, schema)
+        self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema, registry))
 
     def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
         where = f"{flow.where}: aggregate({end.name!r})"
@@ -398,7 +400,7 @@ def _check_written(where: str, output: OutputDef, frame: DataFrame, schema: Stru
     if output.format == "json":
         with explained(where):
             frame.drop(PARTITION).select(F.to_json(F.struct("*")))
-    elif output.format == "avro":
+    elif output.format == "avro" and output.registry is None:
         try:
             encoder("avro", schema, output.avro_schema)
         except FormatError as error:

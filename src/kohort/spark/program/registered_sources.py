@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kohort.spark.errors import ProgramError
+from kohort.spark.program.registries import subject_of
 
 if TYPE_CHECKING:
     from kohort.spark.formats.registry_formats import RegistryReading
@@ -53,8 +54,3 @@ def read_by_registry(where: str, source: Registered, registry: SchemaRegistry) -
     except FormatError as error:
         raise ProgramError(f"{where}: {error}") from None
     return columns, RegistryReading(registry, reader)
-
-
-def subject_of(topic: str, subject: str | None, part: str = "value") -> str:
-    """The subject of a topic's keys or values: the one that is said, or the topic's, as serializers have it."""
-    return f"{topic}-{part}" if subject is None else subject

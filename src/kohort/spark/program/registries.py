@@ -45,3 +45,8 @@ def used_registry(
             f'{where}: schema_registry is for formats with registered schemas, {", ".join(KINDS)}, not "{format}"'
         )
     return (own or others) if format in KINDS else None
+
+
+def subject_of(topic: str, subject: str | None) -> str:
+    """The subject of a topic's values: the one that is said, or the topic's, as serializers have it."""
+    return f"{topic}-value" if subject is None else subject

@@ -17,6 +17,7 @@ from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Emit
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
+from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.windows import WindowSpec
@@ -69,6 +70,9 @@ class OutputDef:
     key: tuple[str, ...] | None
     format: str
     avro_schema: str | None = None
+    registry: SchemaRegistry | None = None
+    subject: str | None = None
+    auto_register: bool = True
 
 
 @dataclass(eq=False)
@@ -235,6 +239,9 @@ class Stream(Advised):
         key: str | Sequence[str] | None = None,
         format: str = "json",  # noqa: A002
         schema: str | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        auto_register: bool = True,
     ) -> Stream:
         """Write the rows to a topic, and go on with this stream.
 
@@ -243,7 +250,12 @@ class Stream(Advised):
             key: the columns that make the record's key: of one its text, of several a JSON object. None: no key.
             format: of the value. "json" and "avro" take all columns; "string" and "raw" the column `value`, or the only
                 one beside the key.
-            schema: for "avro": the plain schema, as JSON, instead of the one that follows from the columns.
+            schema: for "avro": the schema, as JSON, instead of the one that follows from the columns.
+            schema_registry: where the schema is registered, whose id each value begins with; by default the
+                application's. False for plain Avro beside it.
+            subject: the schema's; by default `{topic}-value`.
+            auto_register: whether the schema is registered when the application starts. Otherwise it has to be there
+                already; without `schema` it is the subject's newest.
 
         Raises:
             ProgramError: arguments that can't be.
@@ -251,7 +263,15 @@ class Stream(Advised):
         known_format(f"to({topic!r})", format)
         if schema is not None and format != "avro":
             raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
-        output = OutputDef(check_name("to", topic), None if key is None else column_names("key", key), format, schema)
+        registry = None
+        if schema_registry is not False:
+            registry = used_registry(f"to({topic!r})", format, schema_registry, self._graph.registry)
+        if registry is None and (subject is not None or not auto_register):
+            raise ProgramError(f'to({topic!r}): a subject is of a registry: say schema_registry=…, and format="avro"')
+        output = OutputDef(
+            check_name("to", topic), None if key is None else column_names("key", key), format, schema,
+            registry, subject, auto_register,
+        )  # fmt: skip
         self._graph.ends.append(SinkDef(self, output))
         return self
 

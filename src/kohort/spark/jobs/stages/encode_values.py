@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,14 +12,18 @@ from kohort.spark.jobs.stages.context import Stage, stage_of
 from kohort.spark.jobs.stages.read_rows import spark_schema
 from kohort.spark.program.internal_columns import KEY, TIMESTAMP
 
+if TYPE_CHECKING:
+    from kohort.spark.formats.registry_encoder import RegistryWriting
+
 
 @dataclass(frozen=True)
 class ValueEncoding:
-    """A format, the columns to write (as Spark's JSON), and the writer's schema for Avro."""
+    """A format, the columns to write (as Spark's JSON), the writer's schema for Avro, and the registered one."""
 
     format: str
     schema: str
     avro_schema: str | None
+    registry: RegistryWriting | None = None
 
 
 def encode_values_stage(value_encoding: ValueEncoding) -> Stage:
@@ -39,4 +43,5 @@ def _encode(value_encoding: ValueEncoding, batch: pa.RecordBatch) -> pa.RecordBa
 def _encoder(value_encoding: ValueEncoding) -> Any:
     from kohort.spark.formats import encoder
 
-    return encoder(value_encoding.format, spark_schema(value_encoding.schema), value_encoding.avro_schema)
+    schema = spark_schema(value_encoding.schema)
+    return encoder(value_encoding.format, schema, value_encoding.avro_schema, value_encoding.registry)
