@@ -39,6 +39,7 @@ def test_the_columns_are_those_of_the_subjects_newest_schema(server: FakeRegistr
     assert found.registry is not None
     assert found.registry.reader is not None
     assert json.loads(found.registry.reader.text) == FLIGHT
+    assert all(each.nullable for each in source(server, tombstones="keep").schema.fields)
     server.add("departures", {**FLIGHT, "fields": FLIGHT["fields"][:1]})
     assert source(server, subject="departures").schema.names == ["origin"]
 

@@ -46,8 +46,8 @@ class Shown:
 
 WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "unknown format": (
-        lambda app: stream(app, format="csv"),
-        "stream 'flights': unknown format 'csv'; Kohort knows json, avro, string, raw",
+        lambda app: stream(app, format="xml"),
+        "stream 'flights': unknown format 'xml'; Kohort knows json, avro, .*string, raw",
     ),
     "no schema": (lambda app: app.stream("flights"), r"stream 'flights': say the columns, as schema=\"origin STRING"),
     "a topic twice": (
@@ -139,7 +139,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "emitted when": (lambda app: stream(app).group_by("origin").aggregate("n", emit="now", n=count()), "emit='now'"),
     "an aggregate as avro": (
         lambda app: stream(app).group_by("origin").aggregate("n", n=count()).to("out", format="avro"),
-        "an aggregate is written as JSON. For avro, string, raw read that topic with app.stream",
+        "an aggregate is written as JSON. For avro, .*string, raw read that topic with app.stream",
     ),
     "a JSON schema": (lambda app: stream(app).to("out", schema="{}"), 'a schema is for format="avro"'),
     "no limit": (lambda app: collect("x", 0), r"collect\('x', limit=0\): the limit is a whole number, 1 or more"),

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
+from kohort.spark.formats import json_schema
 from kohort.spark.formats.avro_columns import columns_of as avro_columns
 from kohort.spark.formats.avro_decoder import AvroDecoder
 from kohort.spark.formats.avro_encoder import AvroEncoder
 from kohort.spark.formats.avro_schema import AvroSchema, evolving_schema, parse
 from kohort.spark.formats.interfaces import Decoder, Encoder, FormatError
+from kohort.spark.formats.json_decoder import JsonDecoder
+from kohort.spark.formats.json_encoder import JsonEncoder
 from kohort.spark.formats.registry_client import client_of
 from kohort.spark.formats.registry_decoder import RegistryDecoder, WriterFormat
 from kohort.spark.formats.registry_encoder import RegistryEncoder, RegistryWriting
@@ -45,6 +48,17 @@ class AvroFormat:
         return AvroDecoder(self._columns, written, self._reader, lenient=True)
 
 
+class JsonFormat:
+    """JSON Schema: each value is read by its columns."""
+
+    def __init__(self, columns: spark.StructType) -> None:
+        self._decoder = JsonDecoder(columns)
+
+    def decoder(self, writer: RegisteredSchema) -> Decoder:
+        check_kind("json_schema", writer)
+        return self._decoder
+
+
 def registry_decoder(format: str, columns: spark.StructType, reading: RegistryReading) -> Decoder:  # noqa: A002
     """The decoder of values with ids.
 
@@ -60,6 +74,8 @@ def _writer_format(format: str, columns: spark.StructType, reader: RegisteredSch
         if reader is not None:
             made.decoder(reader)  # the columns go with it
         return made
+    if format == "json_schema":
+        return JsonFormat(columns)
     raise _without_schemas(format)
 
 
@@ -73,8 +89,11 @@ def registry_encoder(format: str, columns: spark.StructType, writing: RegistryWr
     Raises:
         FormatError: the schema doesn't fit the columns, or the format has no schemas.
     """
+    ids = client_of(writing.registry)
     if format == "avro":
-        return RegistryEncoder(client_of(writing.registry), writing, AvroEncoder(columns, writing.text))
+        return RegistryEncoder(ids, writing, AvroEncoder(columns, writing.text))
+    if format == "json_schema":
+        return RegistryEncoder(ids, writing, JsonEncoder(columns))
     raise _without_schemas(format)
 
 
@@ -88,6 +107,8 @@ def schema_text(format: str, columns: spark.StructType, name: str) -> str:  # no
     name = f"_{name}" if name[:1].isdigit() else name
     if format == "avro":
         return json.dumps(evolving_schema(columns, name))
+    if format == "json_schema":
+        return json_schema.schema_of(columns, name)
     raise _without_schemas(format)
 
 
@@ -98,6 +119,8 @@ def columns_of(format: str, schema: RegisteredSchema) -> spark.StructType:  # no
         FormatError: it has none, or some that can't be.
     """
     check_kind(format, schema)
+    if format == "json_schema":
+        return json_schema.columns_of(schema.text)
     return avro_columns(parse(schema.text, schema.references))
 
 

@@ -10,7 +10,7 @@ AVRO: Final = "AVRO"
 JSON: Final = "JSON"
 PROTOBUF: Final = "PROTOBUF"
 
-KINDS: Final = {"avro": AVRO}
+KINDS: Final = {"avro": AVRO, "json_schema": JSON}
 """What the registry calls the schemas of our formats."""
 
 

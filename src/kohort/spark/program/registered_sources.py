@@ -22,15 +22,22 @@ class Registered(Protocol):
     subject: str | None
 
 
-def read_by_registry(where: str, source: Registered, registry: SchemaRegistry) -> tuple[Any, RegistryReading]:
+def read_by_registry(
+    where: str, source: Registered, registry: SchemaRegistry, *, nulls: bool
+) -> tuple[Any, RegistryReading]:
     """The columns, and how values are read.
 
     With `schema=` the columns are these, whatever is registered; with `avro_schema=` that is the reader's schema.
     Without them it is the newest of the subject, as it is now.
 
+    Args:
+        nulls: whether there are rows of nulls, of records without a value, so that all columns may be null.
+
     Raises:
         ProgramError: the registry hasn't the subject or can't be asked, or its schema has no columns.
     """
+    from pyspark.sql.types import StructField, StructType
+
     from kohort.spark.formats import FormatError
     from kohort.spark.formats.registry_client import client_of
     from kohort.spark.formats.registry_formats import RegistryReading, check_kind, columns_of
@@ -53,4 +60,6 @@ def read_by_registry(where: str, source: Registered, registry: SchemaRegistry) -
         columns = columns_of(source.format, reader) if source.schema is None and reader is not None else source.schema
     except FormatError as error:
         raise ProgramError(f"{where}: {error}") from None
+    if nulls and source.schema is None:
+        columns = StructType([StructField(each.name, each.dataType) for each in columns.fields])
     return columns, RegistryReading(registry, reader)

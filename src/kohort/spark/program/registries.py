@@ -36,7 +36,7 @@ def used_registry(
         others: the one that all use which name none, if their format has schemas.
 
     Raises:
-        ProgramError: it names one, though its format has no schemas.
+        ProgramError: it names one, though its format has no schemas; or there is none for a format that needs one.
     """
     from kohort.spark.formats.schema_registry import KINDS
 
@@ -44,7 +44,12 @@ def used_registry(
         raise ProgramError(
             f'{where}: schema_registry is for formats with registered schemas, {", ".join(KINDS)}, not "{format}"'
         )
-    return (own or others) if format in KINDS else None
+    found = (own or others) if format in KINDS else None
+    if found is None and format in KINDS and format != "avro":
+        raise ProgramError(
+            f'{where}: format="{format}" needs a registry: say schema_registry=SchemaRegistry("http://…")'
+        )
+    return found
 
 
 def subject_of(topic: str, subject: str | None) -> str:

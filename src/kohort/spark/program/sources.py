@@ -91,7 +91,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     alone = _ALONE.get(definition.format)
     registry = None
     if definition.registry is not None:
-        given, registry = read_by_registry(where, definition, definition.registry)
+        nulls = what != "stream" or definition.tombstones
+        given, registry = read_by_registry(where, definition, definition.registry, nulls=nulls)
     if given is None:
         given = f"value {alone}"
     schema, rows, derived = with_times(where, parsed_schema(where, given), definition.derived)

@@ -248,9 +248,9 @@ class Stream(Advised):
         Args:
             topic: it must exist.
             key: the columns that make the record's key: of one its text, of several a JSON object. None: no key.
-            format: of the value. "json" and "avro" take all columns; "string" and "raw" the column `value`, or the only
-                one beside the key.
-            schema: for "avro": the schema, as JSON, instead of the one that follows from the columns.
+            format: of the value. "string" and "raw" take the column `value`, or the only one beside the key, and the
+                others all columns. "json_schema" needs a registry.
+            schema: for "avro" and formats of a registry: the schema, instead of the one that follows from the columns.
             schema_registry: where the schema is registered, whose id each value begins with; by default the
                 application's. False for plain Avro beside it.
             subject: the schema's; by default `{topic}-value`.
@@ -261,7 +261,7 @@ class Stream(Advised):
             ProgramError: arguments that can't be.
         """
         known_format(f"to({topic!r})", format)
-        if schema is not None and format != "avro":
+        if schema is not None and format in ("json", "string", "raw"):
             raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
         registry = None
         if schema_registry is not False:
