@@ -92,8 +92,9 @@ class StreamsApp:
                 lacks are null, what else it has isn't read. `_timestamp TIMESTAMP` among them is the record's own
                 timestamp. "string" and "raw" have one column, by default `value`. Where a registry has the schema, that
                 has the columns, and `schema` chooses some of them.
-            format: of the value: "json", "avro", "json_schema", "string" or "raw". Avro is plain, or has an id of a
-                registered schema in each value; "json_schema" always has: see `schema_registry`.
+            format: of the value: "json", "avro", "json_schema", "protobuf", "string" or "raw". Avro is plain, or has
+                an id of a registered schema in each value; "json_schema" and "protobuf" always have one: see
+                `schema_registry`.
             key: the columns that the records' keys hold: of one its text, of several a JSON object. Say it if you group
                 or join by these: the records are where they belong then. It is checked that they are.
             event_time: a TIMESTAMP column; or one that is made of a number since 1970 and added to the rows, as

@@ -16,10 +16,15 @@ from kohort.spark.formats.avro_schema import AvroSchema, evolving_schema, parse
 from kohort.spark.formats.interfaces import Decoder, Encoder, FormatError
 from kohort.spark.formats.json_decoder import JsonDecoder
 from kohort.spark.formats.json_encoder import JsonEncoder
+from kohort.spark.formats.protobuf_columns import columns_of as protobuf_columns
+from kohort.spark.formats.protobuf_decoder import ProtobufDecoder
+from kohort.spark.formats.protobuf_encoder import ProtobufEncoder, proto_of
+from kohort.spark.formats.protobuf_schema import compiled
 from kohort.spark.formats.registry_client import client_of
 from kohort.spark.formats.registry_decoder import RegistryDecoder, WriterFormat
 from kohort.spark.formats.registry_encoder import RegistryEncoder, RegistryWriting
 from kohort.spark.formats.schema_registry import KINDS, RegisteredSchema, SchemaRegistry
+from kohort.spark.formats.wire_format import FIRST_MESSAGE
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,18 @@ class JsonFormat:
         return self._decoder
 
 
+class ProtobufFormat:
+    """Protocol Buffers: each value is read as the first message of the reader's schema, if it is one."""
+
+    def __init__(self, columns: spark.StructType, reader: RegisteredSchema | None) -> None:
+        self._columns = columns
+        self._reader = None if reader is None else compiled(reader.text, reader.references).message()
+
+    def decoder(self, writer: RegisteredSchema) -> Decoder:
+        check_kind("protobuf", writer)
+        return ProtobufDecoder(self._columns, compiled(writer.text, writer.references), self._reader)
+
+
 def registry_decoder(format: str, columns: spark.StructType, reading: RegistryReading) -> Decoder:  # noqa: A002
     """The decoder of values with ids.
 
@@ -69,8 +86,8 @@ def registry_decoder(format: str, columns: spark.StructType, reading: RegistryRe
 
 
 def _writer_format(format: str, columns: spark.StructType, reader: RegisteredSchema | None) -> WriterFormat:  # noqa: A002
-    if format == "avro":
-        made = AvroFormat(columns, reader)
+    if format in ("avro", "protobuf"):
+        made = AvroFormat(columns, reader) if format == "avro" else ProtobufFormat(columns, reader)
         if reader is not None:
             made.decoder(reader)  # the columns go with it
         return made
@@ -94,6 +111,8 @@ def registry_encoder(format: str, columns: spark.StructType, writing: RegistryWr
         return RegistryEncoder(ids, writing, AvroEncoder(columns, writing.text))
     if format == "json_schema":
         return RegistryEncoder(ids, writing, JsonEncoder(columns))
+    if format == "protobuf":
+        return RegistryEncoder(ids, writing, ProtobufEncoder(columns, compiled(writing.text)), FIRST_MESSAGE)
     raise _without_schemas(format)
 
 
@@ -109,6 +128,8 @@ def schema_text(format: str, columns: spark.StructType, name: str) -> str:  # no
         return json.dumps(evolving_schema(columns, name))
     if format == "json_schema":
         return json_schema.schema_of(columns, name)
+    if format == "protobuf":
+        return proto_of(columns, name)
     raise _without_schemas(format)
 
 
@@ -121,6 +142,8 @@ def columns_of(format: str, schema: RegisteredSchema) -> spark.StructType:  # no
     check_kind(format, schema)
     if format == "json_schema":
         return json_schema.columns_of(schema.text)
+    if format == "protobuf":
+        return protobuf_columns(compiled(schema.text, schema.references).message())
     return avro_columns(parse(schema.text, schema.references))
 
 

@@ -10,7 +10,7 @@ AVRO: Final = "AVRO"
 JSON: Final = "JSON"
 PROTOBUF: Final = "PROTOBUF"
 
-KINDS: Final = {"avro": AVRO, "json_schema": JSON}
+KINDS: Final = {"avro": AVRO, "json_schema": JSON, "protobuf": PROTOBUF}
 """What the registry calls the schemas of our formats."""
 
 

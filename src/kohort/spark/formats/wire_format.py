@@ -19,6 +19,8 @@ from kohort.spark.formats.byte_columns import ByteColumn, Ints, gathered
 
 HEADER: Final = 5
 NO_ID: Final = -1
+FIRST_MESSAGE: Final = b"\0"
+"""The indexes of a schema's first message."""
 
 
 def schema_ids(at: ByteColumn) -> tuple[Ints, dict[int, str]]:

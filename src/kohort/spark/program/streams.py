@@ -249,7 +249,7 @@ class Stream(Advised):
             topic: it must exist.
             key: the columns that make the record's key: of one its text, of several a JSON object. None: no key.
             format: of the value. "string" and "raw" take the column `value`, or the only one beside the key, and the
-                others all columns. "json_schema" needs a registry.
+                others all columns. "json_schema" and "protobuf" need a registry.
             schema: for "avro" and formats of a registry: the schema, instead of the one that follows from the columns.
             schema_registry: where the schema is registered, whose id each value begins with; by default the
                 application's. False for plain Avro beside it.
