@@ -83,6 +83,7 @@ class StreamsApp:
         tombstones: Literal["drop", "keep"] = "drop",
         schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
+        delimiter: str | None = None,
     ) -> Stream:
         """A topic's records as rows.
 
@@ -92,8 +93,8 @@ class StreamsApp:
                 lacks are null, what else it has isn't read. `_timestamp TIMESTAMP` among them is the record's own
                 timestamp. "string" and "raw" have one column, by default `value`. Where a registry has the schema, that
                 has the columns, and `schema` chooses some of them.
-            format: of the value: "json", "avro", "json_schema", "protobuf", "string" or "raw". Avro is plain, or has
-                an id of a registered schema in each value; "json_schema" and "protobuf" always have one: see
+            format: of the value: "json", "avro", "csv", "json_schema", "protobuf", "string" or "raw". Avro is plain, or
+                has an id of a registered schema in each value; "json_schema" and "protobuf" always have one: see
                 `schema_registry`.
             key: the columns that the records' keys hold: of one its text, of several a JSON object. Say it if you group
                 or join by these: the records are where they belong then. It is checked that they are.
@@ -117,6 +118,7 @@ class StreamsApp:
                 `avro_schema` isn't given. False for plain Avro beside it.
             subject: the one that has the schema to read values as; by default `{topic}-value`. Its newest version
                 counts, as it is when the program is compiled.
+            delimiter: between the fields of CSV, whose names are those of `schema`, in their order; by default a comma.
 
         Raises:
             ProgramError: arguments that can't be, or a topic that is read already.
@@ -134,6 +136,7 @@ class StreamsApp:
             partitioner,
             schema_registry,
             subject,
+            delimiter,
         )
         if tombstones not in ("drop", "keep"):
             raise ProgramError(f'stream {topic!r}: tombstones={tombstones!r}: "drop" or "keep"')
@@ -159,6 +162,7 @@ class StreamsApp:
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
         schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
+        delimiter: str | None = None,
     ) -> Table:
         """A topic's last record of each key, kept by tasks: each has those of its partition.
 
@@ -169,7 +173,7 @@ class StreamsApp:
             format: of the value, as of a stream.
             name: of the store; by default the topic's.
             on_error, avro_schema, partitioner: as of a stream.
-            timestamp_format, time_zone, schema_registry, subject: as of a stream.
+            timestamp_format, time_zone, schema_registry, subject, delimiter: as of a stream.
 
         Raises:
             ProgramError: arguments that can't be, or a topic or a name that is taken.
@@ -188,6 +192,7 @@ class StreamsApp:
                 partitioner,
                 schema_registry,
                 subject,
+                delimiter,
                 is_global=False,
             )
         )
@@ -206,6 +211,7 @@ class StreamsApp:
         time_zone: str | None = None,
         schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
+        delimiter: str | None = None,
     ) -> GlobalTable:
         """A topic's last record of each key, all of them on every instance: for small tables, joined to any stream.
 
@@ -225,6 +231,7 @@ class StreamsApp:
                 "murmur2",
                 schema_registry,
                 subject,
+                delimiter,
                 is_global=True,
             )
         )
@@ -319,13 +326,25 @@ class StreamsApp:
         partitioner: Partitioner,
         registry: SchemaRegistry | Literal[False] | None,
         subject: str | None,
+        delimiter: str | None,
         *,
         is_global: bool,
     ) -> TableDef:
         what = "global_table" if is_global else "table"
         columns = column_names(f"{what} {topic!r}: key", key)
         source = self._source(
-            what, topic, schema, format, columns, on_error, avro_schema, times, partitioner, registry, subject
+            what,
+            topic,
+            schema,
+            format,
+            columns,
+            on_error,
+            avro_schema,
+            times,
+            partitioner,
+            registry,
+            subject,
+            delimiter,
         )
         definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, is_global)
         self._graph.sources.append(definition)
@@ -344,6 +363,7 @@ class StreamsApp:
         partitioner: Partitioner,
         registry: SchemaRegistry | Literal[False] | None,
         subject: str | None,
+        delimiter: str | None,
     ) -> SourceDef:
         where = f"{what} {topic!r}"
         check_name(f"{what}(topic)", topic)
@@ -354,10 +374,12 @@ class StreamsApp:
             raise ProgramError(
                 f'{where}: subject={subject!r} is one of a registry: say schema_registry=…, and format="avro"'
             )
-        if schema is None and format in ("json", "avro") and named is None:
+        if schema is None and format in ("json", "avro", "csv") and named is None:
             raise ProgramError(f'{where}: say the columns, as schema="origin STRING, dep_delay DOUBLE"')
         if avro_schema is not None and format != "avro":
             raise ProgramError(f'{where}: avro_schema is for format="avro", not "{format}"')
+        if delimiter is not None and format != "csv":
+            raise ProgramError(f'{where}: delimiter is for format="csv", not "{format}"')
         if partitioner not in ("murmur2", "crc32"):
             raise ProgramError(
                 f'{where}: partitioner={partitioner!r}: "murmur2" or "crc32". Where it is partitioned in another way, '
@@ -380,7 +402,7 @@ class StreamsApp:
                 )
         return SourceDef(
             topic, schema, format, key, None, "earliest", policy, avro_schema,
-            times=times, partitioner=partitioner, registry=named, subject=subject,
+            times=times, partitioner=partitioner, registry=named, subject=subject, delimiter=delimiter,
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
 from kohort.spark.formats import FormatError
-from kohort.spark.formats.csv_format import CsvDecoder, CsvEncoder
+from kohort.spark.formats.csv_format import CsvDecoder, CsvEncoder, CsvFields
 
 SCHEMA = spark.StructType(
     [
@@ -55,7 +55,7 @@ def read(values: list[bytes | None], made: CsvDecoder) -> list[Any]:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(rows_, max_size=5), st.sampled_from(",;|\t"))
 def test_what_is_written_is_read(rows: list[dict[str, Any]], delimiter: str) -> None:
-    decoder = CsvDecoder(SCHEMA, delimiter)
+    decoder = CsvDecoder(SCHEMA, CsvFields(tuple(NAMES), delimiter))
     values = CsvEncoder(SCHEMA, delimiter).encode(pa.Table.from_pylist(rows, schema=decoder.schema)).to_pylist()
     assert read(values, decoder) == rows
     for value, row in zip(values, rows, strict=True):
@@ -115,12 +115,18 @@ def test_faults_are_named() -> None:
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "ä"])
 def test_delimiters_that_can_not_be(delimiter: str) -> None:
     with pytest.raises(FormatError, match="one character of ASCII"):
-        CsvDecoder(SCHEMA, delimiter)
+        CsvDecoder(SCHEMA, CsvFields(tuple(NAMES), delimiter))
 
 
 def test_types_that_can_not_be() -> None:
     with pytest.raises(FormatError, match="column a: array<bigint> is no field of CSV"):
         CsvEncoder(spark.StructType([spark.StructField("a", spark.ArrayType(spark.LongType()))]))
+
+
+def test_fields_that_are_not_wanted_are_passed_over() -> None:
+    schema = spark.StructType([spark.StructField("c", spark.LongType()), spark.StructField("a", spark.StringType())])
+    made = CsvDecoder(schema, CsvFields(("a", "b", "c"), ";"))
+    assert read([b"x;not a number;3", b";;"], made) == [{"c": 3, "a": "x"}, {"c": None, "a": None}]
 
 
 def test_decimals_are_exact() -> None:

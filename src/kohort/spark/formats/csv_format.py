@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,36 +20,55 @@ from kohort.spark.formats.times import FIRST_US, LAST_US
 _BLOCK: Final = 1 << 20
 _NULLS: Final = [""]
 _LAST: Final = pa.array([""])
-_MAX_COLUMNS: Final = 1000
+_MAX_FIELDS: Final = 1000
+
+
+@dataclass(frozen=True)
+class CsvFields:
+    """What is in a record.
+
+    Attributes:
+        names: of its fields, in their order.
+        delimiter: between them, one character.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str = ","
 
 
 class CsvDecoder:
-    """Reads values that are one record each; the columns are the fields in their order.
+    """Reads values that are one record each.
 
-    A field that is empty without quotes is null, one in quotes an empty string. Records have as many fields as there
-    are columns. Times are in ISO 8601, UTC if they have no zone; true and false are those words.
+    A field that is empty without quotes is null, one in quotes an empty string. Records have all the fields. Times are
+    in ISO 8601, UTC if they have no zone; true and false are those words.
 
     Many rows are read at once. If that fails, halves of them are, until the bad ones are alone.
 
     Args:
-        schema: the columns, in the order of the fields.
-        delimiter: between fields, one character.
+        schema: the columns wanted, by the fields' names.
+        fields: all that are in a record; by default the columns, with commas.
 
     Raises:
         FormatError: a type that a field can't have, or a delimiter that can't be.
     """
 
-    def __init__(self, schema: spark.StructType, delimiter: str = ",") -> None:
+    def __init__(self, schema: spark.StructType, fields: CsvFields | None = None) -> None:
+        fields = fields or CsvFields(tuple(schema.names))
+        delimiter = fields.delimiter
         check_csv(schema, delimiter)
         self.schema = arrow_schema(schema)
         self._required = [number for number, each in enumerate(schema.fields) if not each.nullable]
-        names = [str(number) for number in range(len(self.schema))]
-        read = {name: _read_as(field.type) for name, field in zip(names, self.schema, strict=True)}
+        if len(fields.names) > _MAX_FIELDS:
+            raise FormatError(f"CSV of more than {_MAX_FIELDS} fields isn't read")
+        names = [str(number) for number in range(len(fields.names))]
+        wanted = [names[fields.names.index(name)] for name in self.schema.names]
+        read = {name: _read_as(field.type) for name, field in zip(wanted, self.schema, strict=True)}
         self._parse = pa.csv.ParseOptions(
             delimiter=delimiter, quote_char='"', double_quote=True, newlines_in_values=True, ignore_empty_lines=False
         )
         self._convert = pa.csv.ConvertOptions(
-            column_types=read, null_values=_NULLS, strings_can_be_null=True, quoted_strings_can_be_null=False,
+            column_types=read,
+            include_columns=wanted, null_values=_NULLS, strings_can_be_null=True, quoted_strings_can_be_null=False,
             true_values=["true", "True", "TRUE"], false_values=["false", "False", "FALSE"],
         )  # fmt: skip
         self._names = names
@@ -78,7 +98,9 @@ class CsvDecoder:
     def _read(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:
         """The rows of values, without those that have errors; `numbers` are theirs."""
         if not len(values):
-            return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], names=self._names)
+            return pa.RecordBatch.from_arrays(
+                [pa.array([], field.type) for field in self.schema], names=self.schema.names
+            )
         try:
             return self._at_once(values)
         except (pa.ArrowException, ValueError) as error:
@@ -97,7 +119,7 @@ class CsvDecoder:
         """
         text = pc.utf8_rtrim(values.cast(pa.string()), "\r\n")
         if not pc.all(pc.match_substring_regex(text, self._record)).as_py():
-            count = len(self.schema)
+            count = len(self._names)
             raise ValueError(f"it isn't one record of {count} field{'s' if count > 1 else ''}")
         whole = pa.ListArray.from_arrays(pa.array([0, len(text) + 1], pa.int32()), pa.concat_arrays([text, _LAST]))
         lines = pc.binary_join(whole, "\n")[0].as_buffer()
@@ -114,7 +136,7 @@ class CsvDecoder:
         columns = [
             _made(column.combine_chunks(), field.type) for column, field in zip(table.columns, self.schema, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(columns, names=self._names)
+        return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
 
 class CsvEncoder:
@@ -144,8 +166,6 @@ def check_csv(schema: spark.StructType, delimiter: str) -> None:
     """
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise FormatError(f"delimiter={delimiter!r}: one character of ASCII, no quote and no end of line")
-    if len(schema.fields) > _MAX_COLUMNS:
-        raise FormatError(f"CSV of more than {_MAX_COLUMNS} columns isn't read")
     for each in schema.fields:
         if isinstance(each.dataType, (spark.ArrayType, spark.MapType, spark.StructType, spark.BinaryType)):
             raise FormatError(f"column {each.name}: {each.dataType.simpleString()} is no field of CSV")

@@ -157,6 +157,7 @@ class Plans:
             _policy(source.on_error), internal, table, key=source.key if table and len(source.key) > 1 else (),
             times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
             partition_check=check, tombstones=source.tombstones, keyless=keyless, registry=source.registry,
+            csv=source.csv,
         )  # fmt: skip
 
     @cached_property

@@ -51,7 +51,9 @@ def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> Data
     internal = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP)]
     wanted = rows.select(*internal, *[column(name).alias(numbered(number)) for number, name in enumerate(names)])
     schema = T.StructType([rows.schema[name] for name in names])
-    encoding = ValueEncoding(terminal.format, schema.json(), terminal.avro_schema, terminal.registry)
+    encoding = ValueEncoding(
+        terminal.format, schema.json(), terminal.avro_schema, terminal.registry, terminal.delimiter
+    )
     values = wanted.mapInArrow(encode_values_stage(encoding), f"`{KEY}` string, value binary, `{TIMESTAMP}` bigint")
     return _records(values, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP))
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from kohort.protocol.records.partitioner import Partitioner
+    from kohort.spark.formats.csv_format import CsvFields
     from kohort.spark.formats.derived_times import DerivedTime
     from kohort.spark.formats.registry_encoder import RegistryWriting
     from kohort.spark.formats.registry_formats import RegistryReading
@@ -61,6 +62,7 @@ class SourceSpec:
         partitioner: how a key's bytes become a partition of it: "murmur2" or "crc32".
         tombstones: whether records of a stream that have no value are rows of nulls; otherwise they are left out.
         registry: how values are read that have the id of a registered schema; None for values without.
+        csv: what is in a record of CSV.
     """
 
     topic: str
@@ -76,6 +78,7 @@ class SourceSpec:
     partitioner: Partitioner = "murmur2"
     tombstones: bool = False
     registry: RegistryReading | None = None
+    csv: CsvFields | None = None
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,7 @@ class ToTopic:
         columns: those that make the value: of "string" and "raw" just one. Of an aggregate: (), since it is all.
         avro_schema: the value's, as JSON; None for the one that follows from the columns.
         registry: the registered schema of the value; None for values without an id.
+        delimiter: between the fields of CSV.
     """
 
     topic: str
@@ -294,6 +298,7 @@ class ToTopic:
     columns: tuple[str, ...] = ()
     avro_schema: str | None = None
     registry: RegistryWriting | None = None
+    delimiter: str = ","
 
 
 @dataclass(frozen=True)

@@ -329,7 +329,10 @@ class _Compiler:
         if output.format in ("string", "raw"):
             columns = (_lone_column(where, output, schema),)
         registry = written_by_registry(where, output, schema)
-        self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema, registry))
+        self._end(
+            flow,
+            ToTopic(output.topic, output.key, output.format, columns, output.avro_schema, registry, output.delimiter),
+        )
 
     def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
         where = f"{flow.where}: aggregate({end.name!r})"
@@ -400,9 +403,9 @@ def _check_written(where: str, output: OutputDef, frame: DataFrame, schema: Stru
     if output.format == "json":
         with explained(where):
             frame.drop(PARTITION).select(F.to_json(F.struct("*")))
-    elif output.format == "avro" and output.registry is None:
+    elif output.format in ("avro", "csv") and output.registry is None:
         try:
-            encoder("avro", schema, output.avro_schema)
+            encoder(output.format, schema, output.avro_schema, delimiter=output.delimiter)
         except FormatError as error:
             raise ProgramError(f"{where}: {error}") from None
 

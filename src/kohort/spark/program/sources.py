@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kohort.protocol.records.partitioner import Partitioner
+    from kohort.spark.formats.csv_format import CsvFields
     from kohort.spark.formats.derived_times import DerivedTime
     from kohort.spark.formats.registry_formats import RegistryReading
     from kohort.spark.formats.schema_registry import SchemaRegistry
@@ -51,6 +52,7 @@ class SourceDef:
     tombstones: bool = False
     registry: SchemaRegistry | None = None
     subject: str | None = None
+    delimiter: str | None = None
 
 
 @dataclass(eq=False)
@@ -107,7 +109,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     avro_schema = definition.avro_schema
     if definition.format == "avro" and avro_schema is None and registry is None:
         avro_schema = _avro_schema(where, schema)
-    _check_format(where, definition.format, schema, avro_schema, registry)
+    csv = _csv(definition, schema)
+    _check_format(where, definition.format, schema, avro_schema, registry, csv)
     if definition.times is not None:
         check_time_formats(where, definition.times, schema)
     event_time = definition.event_time
@@ -129,6 +132,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         partitioner=definition.partitioner,
         tombstones=definition.tombstones,
         registry=registry,
+        csv=csv,
     )
 
 
@@ -186,17 +190,25 @@ def _avro_schema(where: str, schema: StructType) -> str:
         raise ProgramError(f'{where}: format="avro": {error}') from None
 
 
+def _csv(definition: SourceDef, schema: StructType) -> CsvFields | None:
+    """What is in a record, however few of its columns are read."""
+    from kohort.spark.formats.csv_format import CsvFields
+
+    return CsvFields(tuple(schema.names), definition.delimiter or ",") if definition.format == "csv" else None
+
+
 def _check_format(
     where: str,
     format: str,  # noqa: A002
     schema: StructType,
     avro_schema: str | None,
     registry: RegistryReading | None,
+    csv: CsvFields | None,
 ) -> None:
     from kohort.spark.formats import FormatError, decoder
 
     try:
-        decoder(format, schema, avro_schema, registry=registry)
+        decoder(format, schema, avro_schema, registry=registry, csv=csv)
     except FormatError as error:
         raise ProgramError(f'{where}: format="{format}": {error}') from None
 

@@ -73,6 +73,7 @@ class OutputDef:
     registry: SchemaRegistry | None = None
     subject: str | None = None
     auto_register: bool = True
+    delimiter: str = ","
 
 
 @dataclass(eq=False)
@@ -242,6 +243,7 @@ class Stream(Advised):
         schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
         auto_register: bool = True,
+        delimiter: str = ",",
     ) -> Stream:
         """Write the rows to a topic, and go on with this stream.
 
@@ -256,12 +258,13 @@ class Stream(Advised):
             subject: the schema's; by default `{topic}-value`.
             auto_register: whether the schema is registered when the application starts. Otherwise it has to be there
                 already; without `schema` it is the subject's newest.
+            delimiter: between the fields of CSV.
 
         Raises:
             ProgramError: arguments that can't be.
         """
         known_format(f"to({topic!r})", format)
-        if schema is not None and format in ("json", "string", "raw"):
+        if schema is not None and format in ("json", "csv", "string", "raw"):
             raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
         registry = None
         if schema_registry is not False:
@@ -270,7 +273,7 @@ class Stream(Advised):
             raise ProgramError(f'to({topic!r}): a subject is of a registry: say schema_registry=…, and format="avro"')
         output = OutputDef(
             check_name("to", topic), None if key is None else column_names("key", key), format, schema,
-            registry, subject, auto_register,
+            registry, subject, auto_register, delimiter,
         )  # fmt: skip
         self._graph.ends.append(SinkDef(self, output))
         return self

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ValueEncoding:
-    """A format, the columns to write (as Spark's JSON), the writer's schema for Avro, and the registered one."""
+    """A format, the columns to write (as Spark's JSON), the writer's schema for Avro, and the registered one.
+
+    `delimiter` is between the fields of CSV.
+    """
 
     format: str
     schema: str
     avro_schema: str | None
     registry: RegistryWriting | None = None
+    delimiter: str = ","
 
 
 def encode_values_stage(value_encoding: ValueEncoding) -> Stage:
@@ -44,4 +48,5 @@ def _encoder(value_encoding: ValueEncoding) -> Any:
     from kohort.spark.formats import encoder
 
     schema = spark_schema(value_encoding.schema)
-    return encoder(value_encoding.format, schema, value_encoding.avro_schema, value_encoding.registry)
+    said = value_encoding
+    return encoder(said.format, schema, said.avro_schema, said.registry, said.delimiter)

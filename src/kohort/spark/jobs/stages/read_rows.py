@@ -25,6 +25,7 @@ from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 
 if TYPE_CHECKING:
+    from kohort.spark.formats.csv_format import CsvFields
     from kohort.spark.formats.registry_formats import RegistryReading
 
 TOMBSTONE = "_tombstone"
@@ -56,6 +57,7 @@ class RowsReading:
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
         registry: how values are read that have the id of a registered schema.
+        csv: what is in a record of CSV.
     """
 
     servers: ClientConfig
@@ -75,6 +77,7 @@ class RowsReading:
     tombstones: bool = True
     keyless: bool = True
     registry: RegistryReading | None = None
+    csv: CsvFields | None = None
 
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
@@ -172,7 +175,7 @@ def _decode_values(
         batch = read_objects(fetched.values, _arrow_schema(reading.schema), f"topic {fetched.topic}")
         return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
     schema = _without(reading.schema, tuple(each.name for each in reading.derived))
-    decoder = _decoder(reading.format, schema, reading.avro_schema, reading.times, reading.registry)
+    decoder = _decoder(reading.format, schema, reading.avro_schema, reading.times, reading.registry, reading.csv)
     decoded = decoder.decode(fetched.values)
     if decoded.errors:
         statistics.drop(UNREADABLE, len(decoded.errors))
@@ -197,7 +200,7 @@ def _tombstones(
     key: dict[str, pa.Array] = {}
     if reading.key:
         # A key's JSON may have been written with blanks, or with the columns in another order.
-        keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times, None)
+        keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times, None, None)
         decoded = keys.decode(deletes.keys)
         statistics.drop(UNREADABLE, len(decoded.errors))
         if decoded.good is not None:
@@ -249,10 +252,11 @@ def _decoder(
     avro_schema: str | None,
     times: TimeFormats | None,
     registry: RegistryReading | None,
+    csv: CsvFields | None,
 ) -> Any:
     from kohort.spark.formats import decoder
 
-    return decoder(format, spark_schema(schema), avro_schema, times, registry)
+    return decoder(format, spark_schema(schema), avro_schema, times, registry, csv)
 
 
 @lru_cache(maxsize=64)
