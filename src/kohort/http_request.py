@@ -25,11 +25,13 @@ class HttpStatusError(HttpRequestError):
 
     Attributes:
         status: HTTP's number of it.
+        body: what came with it.
     """
 
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, body: bytes = b"") -> None:
         super().__init__(f"it answers {status} {reason[:100]}")
         self.status = status
+        self.body = body
 
 
 def http_request(
@@ -75,7 +77,7 @@ def http_request(
     finally:
         exchange.close()
     if response.status != _GOOD:
-        raise HttpStatusError(response.status, response.reason)
+        raise HttpStatusError(response.status, response.reason, data[:max_bytes])
     if len(data) > max_bytes:
         raise HttpRequestError(f"its answer is larger than {max_bytes} bytes")
     return data

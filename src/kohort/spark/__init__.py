@@ -17,6 +17,7 @@ from kohort.extras import ARROW, require
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
     from kohort.spark.errors import ApplicationError, ProgramError
+    from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.program.aggregates import (
         Aggregation,
         aggregation,
@@ -45,9 +46,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
-    "GroupedStream", "Program", "ProgramError", "StateDirectoryError", "Stream", "StreamsApp", "Table", "aggregation",
-    "approx_distinct", "approx_percentile", "avg", "collect", "count", "count_distinct", "count_if", "first", "last",
-    "list_state", "map_state", "max_", "min_", "stddev", "sum_", "value_state", "variance", "window",
+    "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
+    "Table", "aggregation", "approx_distinct", "approx_percentile", "avg", "collect", "count", "count_distinct",
+    "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "stddev", "sum_", "value_state",
+    "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -68,6 +70,7 @@ _HOME: Final = {
     "Drop": "program.error_policies",
     "Fail": "program.error_policies",
     "Program": "program.compiled",
+    "SchemaRegistry": "formats.schema_registry",
     "StateDirectoryError": "state.errors",
     "window": "program.windows",
     **dict.fromkeys(("list_state", "map_state", "value_state"), "program.state_definitions"),

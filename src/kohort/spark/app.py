@@ -11,6 +11,8 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.registered_outputs import register_schemas
+from kohort.spark.program.registries import registry_of, used_registry
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
     from kohort.protocol.records.partitioner import Partitioner
+    from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.monitoring.events import Listener
     from kohort.spark.runtime.shutdown import Shutdown
@@ -42,15 +45,23 @@ class StreamsApp:
     Args:
         application_id: the group's id. Internal topics begin with it.
         bootstrap_servers: addresses ("HOST:PORT,…") or a `ClientConfig`.
+        schema_registry: where the schemas of records are, of formats that have registered ones: a `SchemaRegistry`.
         settings: those of `AppSettings`, such as num_standby_replicas, state_dir or application_server.
 
     Raises:
         ProgramError: a setting that can't be, or isn't one.
     """
 
-    def __init__(self, application_id: str, *, bootstrap_servers: Servers = "localhost:9092", **settings: Any) -> None:
+    def __init__(
+        self,
+        application_id: str,
+        *,
+        bootstrap_servers: Servers = "localhost:9092",
+        schema_registry: SchemaRegistry | None = None,
+        **settings: Any,
+    ) -> None:
         self.settings = AppSettings.of(application_id, bootstrap_servers, **settings)
-        self._graph = Graph()
+        self._graph = Graph(registry=registry_of("StreamsApp", schema_registry))
         self._runs: list[Shutdown] = []
 
     # Sources ---------------------------------------------------------------------------------------------------------
@@ -71,6 +82,9 @@ class StreamsApp:
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
         tombstones: Literal["drop", "keep"] = "drop",
         headers: bool = False,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        delimiter: str | None = None,
     ) -> Stream:
         """A topic's records as rows.
 
@@ -78,8 +92,11 @@ class StreamsApp:
             topic: its name. It must exist, and each topic is read once: a stream may have many branches.
             schema: the value's columns, as DDL ("origin STRING, dep_delay DOUBLE") or StructType. Columns that a record
                 lacks are null, what else it has isn't read. `_timestamp TIMESTAMP` among them is the record's own
-                timestamp. "string" and "raw" have one column, by default `value`.
-            format: of the value: "json", "avro" (a plain schema, no registry), "string" or "raw".
+                timestamp. "string" and "raw" have one column, by default `value`. Where a registry has the schema, that
+                has the columns, and `schema` chooses some of them.
+            format: of the value: "json", "avro", "csv", "json_schema", "protobuf", "string" or "raw". Avro is plain, or
+                has an id of a registered schema in each value; "json_schema" and "protobuf" always have one: see
+                `schema_registry`.
             key: the columns that the records' keys hold: of one its text, of several a JSON object. Say it if you group
                 or join by these: the records are where they belong then. It is checked that they are.
             event_time: a TIMESTAMP column; or one that is made of a number since 1970 and added to the rows, as
@@ -88,7 +105,8 @@ class StreamsApp:
             offset_reset: where to begin in partitions of which the group has committed nothing.
             on_error: what becomes of records that can't be decoded, or aren't where their keys belong: Fail(), Drop()
                 or DeadLetter("a topic"). By default the application's.
-            avro_schema: the one that Avro values were written with, as JSON, where `schema` doesn't say it.
+            avro_schema: the one that Avro values were written with, as JSON, where `schema` doesn't say it. With
+                `schema_registry=` here: the one to read them as, instead of the subject's newest.
             timestamp_format: how JSON has its TIMESTAMP columns: one for all, or by column ("order.at" in a struct).
                 "timestamp_seconds", "timestamp_millis" and "timestamp_micros" are numbers since 1970, others Spark's
                 patterns, as "yyyy-MM-dd HH:mm:ss". By default ISO 8601.
@@ -99,6 +117,11 @@ class StreamsApp:
                 rows of nulls of them.
             headers: whether rows have the records' headers, as the column `_headers`, which is an ARRAY of STRUCTs with
                 a `key`, STRING, and a `value`, BINARY.
+            schema_registry: where the schemas are whose ids the values have; by default the application's, if
+                `avro_schema` isn't given. False for plain Avro beside it.
+            subject: the one that has the schema to read values as; by default `{topic}-value`. Its newest version
+                counts, as it is when the program is compiled.
+            delimiter: between the fields of CSV, whose names are those of `schema`, in their order; by default a comma.
 
         Raises:
             ProgramError: arguments that can't be, or a topic that is read already.
@@ -114,6 +137,9 @@ class StreamsApp:
             avro_schema,
             time_formats(f"stream {topic!r}", format, timestamp_format, time_zone),
             partitioner,
+            schema_registry,
+            subject,
+            delimiter,
         )
         if tombstones not in ("drop", "keep"):
             raise ProgramError(f'stream {topic!r}: tombstones={tombstones!r}: "drop" or "keep"')
@@ -128,8 +154,8 @@ class StreamsApp:
         self,
         topic: str,
         *,
-        schema: Schema,
         key: str | Sequence[str],
+        schema: Schema | None = None,
         format: str = "json",  # noqa: A002
         name: str | None = None,
         on_error: ErrorPolicy | None = None,
@@ -137,38 +163,58 @@ class StreamsApp:
         timestamp_format: TimestampFormat | None = None,
         time_zone: str | None = None,
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        delimiter: str | None = None,
     ) -> Table:
         """A topic's last record of each key, kept by tasks: each has those of its partition.
 
         Args:
             topic: its name. A record without a value deletes its key's.
-            schema: the value's columns, as of a stream. The key's are among them.
             key: the columns that are the key: the topic must be partitioned by them.
+            schema: the value's columns, as of a stream. The key's are among them.
             format: of the value, as of a stream.
             name: of the store; by default the topic's.
             on_error, avro_schema, partitioner: as of a stream.
-            timestamp_format, time_zone: as of a stream.
+            timestamp_format, time_zone, schema_registry, subject, delimiter: as of a stream.
 
         Raises:
             ProgramError: arguments that can't be, or a topic or a name that is taken.
         """
         times = time_formats(f"table {topic!r}", format, timestamp_format, time_zone)
         return Table(
-            self._table(topic, schema, key, format, name, on_error, avro_schema, times, partitioner, is_global=False)
+            self._table(
+                topic,
+                schema,
+                key,
+                format,
+                name,
+                on_error,
+                avro_schema,
+                times,
+                partitioner,
+                schema_registry,
+                subject,
+                delimiter,
+                is_global=False,
+            )
         )
 
     def global_table(
         self,
         topic: str,
         *,
-        schema: Schema,
         key: str | Sequence[str],
+        schema: Schema | None = None,
         format: str = "json",  # noqa: A002
         name: str | None = None,
         on_error: ErrorPolicy | None = None,
         avro_schema: str | None = None,
         timestamp_format: TimestampFormat | None = None,
         time_zone: str | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        delimiter: str | None = None,
     ) -> GlobalTable:
         """A topic's last record of each key, all of them on every instance: for small tables, joined to any stream.
 
@@ -176,7 +222,21 @@ class StreamsApp:
         """
         times = time_formats(f"global_table {topic!r}", format, timestamp_format, time_zone)
         return GlobalTable(
-            self._table(topic, schema, key, format, name, on_error, avro_schema, times, "murmur2", is_global=True)
+            self._table(
+                topic,
+                schema,
+                key,
+                format,
+                name,
+                on_error,
+                avro_schema,
+                times,
+                "murmur2",
+                schema_registry,
+                subject,
+                delimiter,
+                is_global=True,
+            )
         )
 
     # Compiling and running -------------------------------------------------------------------------------------------
@@ -217,7 +277,8 @@ class StreamsApp:
             progress: whether to show that: on a terminal in a line that changes, else in plain lines on standard error.
 
         Raises:
-            ProgramError: the program can't run, or not under this application id; it hasn't joined the group then.
+            ProgramError: the program can't run, or not under this application id, or a schema can't be registered; it
+                hasn't joined the group then.
             ApplicationError: it can't go on: a record can't be read and the program says `Fail`, a job fails for good,
                 or the port of `application_server` is in use. Says what, and what can be done.
             StateDirectoryError: another process uses the state directory, or it can't be written.
@@ -234,6 +295,7 @@ class StreamsApp:
             session = _session(spark)
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
+            register_schemas(program)
             if not stopping.asked:
                 run_application(
                     session, program, self.settings, listeners=listeners, progress=progress, stopping=stopping
@@ -257,7 +319,7 @@ class StreamsApp:
     def _table(
         self,
         topic: str,
-        schema: Schema,
+        schema: Schema | None,
         key: str | Sequence[str],
         format: str,  # noqa: A002
         name: str | None,
@@ -265,12 +327,28 @@ class StreamsApp:
         avro_schema: str | None,
         times: TimeFormats | None,
         partitioner: Partitioner,
+        registry: SchemaRegistry | Literal[False] | None,
+        subject: str | None,
+        delimiter: str | None,
         *,
         is_global: bool,
     ) -> TableDef:
         what = "global_table" if is_global else "table"
         columns = column_names(f"{what} {topic!r}: key", key)
-        source = self._source(what, topic, schema, format, columns, on_error, avro_schema, times, partitioner)
+        source = self._source(
+            what,
+            topic,
+            schema,
+            format,
+            columns,
+            on_error,
+            avro_schema,
+            times,
+            partitioner,
+            registry,
+            subject,
+            delimiter,
+        )
         definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, is_global)
         self._graph.sources.append(definition)
         return definition
@@ -286,14 +364,25 @@ class StreamsApp:
         avro_schema: str | None,
         times: TimeFormats | None,
         partitioner: Partitioner,
+        registry: SchemaRegistry | Literal[False] | None,
+        subject: str | None,
+        delimiter: str | None,
     ) -> SourceDef:
         where = f"{what} {topic!r}"
         check_name(f"{what}(topic)", topic)
         known_format(where, format)
-        if schema is None and format in ("json", "avro"):
+        others = None if registry is False or avro_schema is not None else self._graph.registry
+        named = used_registry(where, format, registry or None, others)
+        if subject is not None and named is None:
+            raise ProgramError(
+                f'{where}: subject={subject!r} is one of a registry: say schema_registry=…, and format="avro"'
+            )
+        if schema is None and format in ("json", "avro", "csv") and named is None:
             raise ProgramError(f'{where}: say the columns, as schema="origin STRING, dep_delay DOUBLE"')
         if avro_schema is not None and format != "avro":
             raise ProgramError(f'{where}: avro_schema is for format="avro", not "{format}"')
+        if delimiter is not None and format != "csv":
+            raise ProgramError(f'{where}: delimiter is for format="csv", not "{format}"')
         if partitioner not in ("murmur2", "crc32"):
             raise ProgramError(
                 f'{where}: partitioner={partitioner!r}: "murmur2" or "crc32". Where it is partitioned in another way, '
@@ -315,8 +404,9 @@ class StreamsApp:
                     f"and use it as often as you like: each use is a branch of its own"
                 )
         return SourceDef(
-            topic, schema, format, key, None, "earliest", policy, avro_schema, times=times, partitioner=partitioner
-        )
+            topic, schema, format, key, None, "earliest", policy, avro_schema,
+            times=times, partitioner=partitioner, registry=named, subject=subject, delimiter=delimiter,
+        )  # fmt: skip
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

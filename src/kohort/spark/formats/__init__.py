@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Decoded", "Decoder", "Encoder", "FormatError", "decoder", "encoder"]
 
-FORMATS: Final = ("json", "avro", "string", "raw")
+FORMATS: Final = ("json", "avro", "csv", "json_schema", "protobuf", "string", "raw")
 
 
 def __getattr__(name: str) -> Any:

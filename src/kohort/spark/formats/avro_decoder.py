@@ -15,7 +15,8 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats import avro_kernel as kernels
 from kohort.spark.formats.arrow_types import arrow_schema
-from kohort.spark.formats.avro_schema import check_finite, parse, spark_schema, unwrap
+from kohort.spark.formats.avro_resolution import ReadField, prune, resolve
+from kohort.spark.formats.avro_schema import AvroSchema, as_parsed, check_finite, spark_schema, unwrap
 from kohort.spark.formats.byte_columns import Bools, booleans, byte_column, fixed, gathered
 from kohort.spark.formats.interfaces import Decoded, FormatError
 from kohort.spark.formats.text_kernels import is_text
@@ -56,6 +57,9 @@ class AvroDecoder:
     Args:
         schema: the columns wanted, by the fields' names.
         avro_schema: what the values were written with; by default, what Spark's `to_avro` writes with.
+        reader: a schema to read them as, by Avro's rules (`avro_resolution`). Without one, the columns are looked up in
+            what was written.
+        lenient: whether columns that may be null are null where the writer has no such field, without a `reader`.
 
     Attributes:
         schema: of the columns.
@@ -65,16 +69,36 @@ class AvroDecoder:
             could stand for values without end.
     """
 
-    def __init__(self, schema: spark.StructType, avro_schema: str | None = None) -> None:
+    def __init__(
+        self,
+        schema: spark.StructType,
+        avro_schema: str | AvroSchema | None = None,
+        reader: AvroSchema | None = None,
+        *,
+        lenient: bool = False,
+    ) -> None:
         self.schema = arrow_schema(schema)
-        self._avro = parse(json.dumps(spark_schema(schema)) if avro_schema is None else avro_schema)
+        self._avro = as_parsed(json.dumps(spark_schema(schema)) if avro_schema is None else avro_schema)
         check_finite(self._avro)
-        fields = {each["name"]: each["type"] for each in self._avro["fields"]}
-        for each in schema.fields:
-            if each.name not in fields:
-                raise FormatError(f"the Avro schema has no field {each.name}, but {', '.join(fields) or 'none'}")
+        self._fields = resolve(schema, self._avro, reader)
+        for each, field in zip(schema.fields, self._fields, strict=True):
+            if field.written is None and reader is None and not lenient:
+                names = [each["name"] for each in self._avro["fields"]]
+                raise FormatError(f"the Avro schema has no field {each.name}, but {', '.join(names) or 'none'}")
         self._required = [number for number, each in enumerate(schema.fields) if not each.nullable]
-        self._flat = _flat(self._avro, schema)
+        self._required_of_records = [
+            number
+            for number, (each, field) in enumerate(zip(schema.fields, self._fields, strict=True))
+            if each.nullable and not field.nullable
+        ]
+        self._defaults = {
+            number: _constant(kind, field.default)
+            for number, (field, kind) in enumerate(zip(self._fields, self.schema, strict=True))
+            if field.written is None
+        }
+        read = {name for name, field in zip(schema.names, self._fields, strict=True) if field.written is not None}
+        self._reader = None if reader is None else prune(reader, self._avro, read)
+        self._flat = _flat(self._avro, schema, self._fields)
         checks = ((each.name, _nulls_within(each.dataType)) for each in schema.fields)
         self._nulls = [(name, check) for name, check in checks if check is not None]
 
@@ -82,11 +106,14 @@ class AvroDecoder:
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         columns, errors = self._one_by_one(values) if self._flat is None else self._flat.read(values)
+        for number, default in self._defaults.items():
+            rows = pa.array(np.zeros(len(values), np.int64), mask=values.is_null().to_numpy(zero_copy_only=False))
+            columns[number] = default.take(rows)
         batch = pa.RecordBatch.from_arrays(columns, names=self.schema.names)
         for number in self._required:
-            if batch.column(number).null_count:
-                for row in np.flatnonzero(batch.column(number).is_null().to_numpy(zero_copy_only=False)).tolist():
-                    errors.setdefault(row, f"{self.schema.names[number]}: there is none, and null isn't allowed")
+            self._check_there(batch, number, batch.column(number).is_null(), errors)
+        for number in self._required_of_records:
+            self._check_there(batch, number, pc.and_(batch.column(number).is_null(), values.is_valid()), errors)
         if not errors:
             return Decoded(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema), None, [])
         good = np.ones(len(values), np.bool_)
@@ -94,6 +121,11 @@ class AvroDecoder:
         rows = pa.array(np.flatnonzero(good), pa.int64())
         kept = pa.RecordBatch.from_arrays(batch.take(rows).columns, schema=self.schema)
         return Decoded(kept, rows, sorted(errors.items()))
+
+    def _check_there(self, batch: pa.RecordBatch, number: int, lacking: pa.Array, errors: dict[int, str]) -> None:
+        if batch.column(number).null_count:
+            for row in np.flatnonzero(lacking.to_numpy(zero_copy_only=False)).tolist():
+                errors.setdefault(row, f"{self.schema.names[number]}: there is none, and null isn't allowed")
 
     def _one_by_one(self, values: pa.Array) -> tuple[list[pa.Array], dict[int, str]]:
         nothing: dict[str, Any] = dict.fromkeys(self.schema.names)
@@ -104,18 +136,18 @@ class AvroDecoder:
             if value is not None:
                 try:
                     source = io.BytesIO(value)
-                    row = fastavro.schemaless_reader(source, self._avro)  # type: ignore[assignment]
+                    row = fastavro.schemaless_reader(source, self._avro, self._reader)  # type: ignore[assignment]
                     if source.tell() != len(value):
                         raise ValueError(f"{len(value) - source.tell()} {kernels.FAULTS[-1]}")
                     for name, forbidden in self._nulls:
-                        if row[name] is not None and forbidden(row[name]):
+                        if (found := row.get(name)) is not None and forbidden(found):
                             raise ValueError(f"{name}: there is a null within, where none is allowed")
                 except Exception as error:
                     row = nothing
                     why = kernels.FAULTS[1] if isinstance(error, EOFError) else str(error) or type(error).__name__
                     errors[number] = f"no Avro of this schema: {why}"
             rows.append(row)
-        return [self._made(field, [row[field.name] for row in rows], errors) for field in self.schema], errors
+        return [self._made(field, [row.get(field.name) for row in rows], errors) for field in self.schema], errors
 
     def _made(self, field: pa.Field, column: list[Any], errors: dict[int, str]) -> pa.Array:
         try:
@@ -140,7 +172,8 @@ class _Flat:
         self.columns: list[int] = []
         self.nulls: list[int] = []
         self.widths: list[int] = []
-        self.wanted: list[tuple[Any, pa.DataType]] = []
+        self.wanted: list[tuple[Any, Any, pa.DataType]] = []
+        """Of the columns: the writer's type (None: it has no such field), the reader's, and Arrow's."""
 
     def read(self, values: pa.Array) -> tuple[list[pa.Array], dict[int, str]]:
         at = byte_column(values)
@@ -168,11 +201,14 @@ class _Flat:
     def _column(
         self, number: int, data: Any, there: Bools, starts: Any, sizes: Any, longs: Any, errors: dict[int, str]
     ) -> pa.Array:
-        avro, kind = self.wanted[number]
-        plain = avro if isinstance(avro, str) else avro["type"]
-        logical = _logical(avro)
+        avro, reader, kind = self.wanted[number]
+        if avro is None:
+            return pa.nulls(len(there), kind)
+        plain = _plain(avro)
+        # Who wrote milliseconds meant them, whatever the reader's unit.
+        logical = (_logical(avro) or _logical(reader)) if pa.types.is_temporal(kind) else ""
         if plain in ("string", "bytes", "fixed"):
-            if plain == "string":
+            if pa.types.is_string(kind):
                 good = np.ones(len(there), np.bool_)
                 is_text(data, starts, np.where(there, sizes, 0), good)
                 for row in np.flatnonzero(~good).tolist():
@@ -180,9 +216,7 @@ class _Flat:
                 there = there & good
             return gathered(kind, data, starts, sizes, there)
         if plain == "enum":
-            symbols = pa.array(avro["symbols"], pa.string())
-            indices = fixed(pa.int32(), np.where(there, longs, 0).astype(np.int32), there)
-            return pc.take(symbols, indices)
+            return self._symbols(number, avro["symbols"], reader, there, longs, errors)
         if plain == "boolean":
             return booleans((longs != 0) & there, there)
         if plain == "double":
@@ -200,6 +234,16 @@ class _Flat:
             longs = np.where(there, longs, 0) * 1000
         width = _WIDE.get(str(kind), np.dtype(np.int64))
         return fixed(kind, np.where(there, longs, 0).astype(width, copy=False), there)
+
+    def _symbols(
+        self, number: int, written: list[str], reader: Any, there: Bools, longs: Any, errors: dict[int, str]
+    ) -> pa.Array:
+        known = [each if each in reader["symbols"] else reader.get("default") for each in written]
+        strange = there & np.array([each is None for each in known], np.bool_)[np.where(there, longs, 0)]
+        for row in np.flatnonzero(strange).tolist():
+            errors.setdefault(row, f"{self._name(number)}: the reader's schema has no symbol {written[longs[row]]}")
+        indices = fixed(pa.int32(), np.where(there, longs, 0).astype(np.int32), there & ~strange)
+        return pc.take(pa.array(known, pa.string()), indices)
 
     def _name(self, number: int) -> str:
         return self.names[self.columns.index(number)]
@@ -260,31 +304,45 @@ def _nulls_within(kind: spark.DataType) -> Callable[[Any], bool] | None:
     return None
 
 
-def _flat(avro: dict[str, Any], schema: spark.StructType) -> _Flat | None:
+def _constant(field: pa.Field, value: Any) -> pa.Array:
+    """A column of one row with a default.
+
+    Raises:
+        FormatError: the column can't hold it.
+    """
+    try:
+        return pa.array([value], field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise FormatError(
+            f"column {field.name}: its default in Avro, {value!r}, can't be {field.type}: {error}"
+        ) from None
+
+
+def _flat(avro: AvroSchema, schema: spark.StructType, fields: list[ReadField]) -> _Flat | None:
     """How to read it without nesting; None if there is some.
 
     Raises:
         FormatError: a column is something else in Avro.
     """
     flat, nested = _Flat(), False
-    numbers = {each.name: number for number, each in enumerate(schema.fields)}
-    flat.wanted = [("null", pa.null())] * len(numbers)
+    numbers = {field.written: number for number, field in enumerate(fields) if field.written is not None}
+    if len(numbers) < sum(field.written is not None for field in fields):
+        nested = True  # one field for two columns
     arrow = arrow_schema(schema)
-    for field in avro["fields"]:
-        name, column = field["name"], numbers.get(field["name"], -1)
-        kind, null = unwrap(field["type"])
-        plain = kind if isinstance(kind, str) else "" if isinstance(kind, list) else kind["type"]
-        logical = _logical(kind)
-        if plain not in _KINDS or (column >= 0 and (logical == "decimal" or plain == "null")):
+    flat.wanted = [(None, "null", pa.null() if field.written else arrow.field(number).type)
+                   for number, field in enumerate(fields)]  # fmt: skip
+    for number, field in enumerate(fields):
+        if field.written is not None:
+            nested |= _check_column(schema.fields[number], field.avro)
+    for each in avro["fields"]:
+        name, column = each["name"], numbers.get(each["name"], -1)
+        kind, null = unwrap(each["type"])
+        plain = _plain(kind)
+        if plain not in _KINDS or (column >= 0 and (_logical(kind) == "decimal" or plain == "null")):
             nested = True
             continue
         if column >= 0:
-            wanted = schema.fields[column].dataType
-            taken = _TAKEN.get(logical, _TAKEN[plain])
-            if not isinstance(wanted, taken):
-                there = f"{plain} ({logical})" if logical else plain
-                raise FormatError(f"column {name}: Avro has {there}, the schema wants {wanted.simpleString()}")
-            flat.wanted[column] = kind, arrow.field(column).type
+            flat.wanted[column] = kind, fields[column].avro, arrow.field(column).type
         flat.names.append(name)
         flat.kinds.append(_KINDS[plain])
         flat.columns.append(column)
@@ -292,3 +350,22 @@ def _flat(avro: dict[str, Any], schema: spark.StructType) -> _Flat | None:
         width = kind["size"] if plain == "fixed" else len(kind["symbols"]) if plain == "enum" else _WIDTHS.get(plain, 0)
         flat.widths.append(width)
     return None if nested else flat
+
+
+def _plain(avro: Any) -> str:
+    return avro if isinstance(avro, str) else "" if isinstance(avro, list) else str(avro["type"])
+
+
+def _check_column(column: spark.StructField, avro: Any) -> bool:
+    """Whether a column's type in Avro is nested.
+
+    Raises:
+        FormatError: the column is something else.
+    """
+    plain, logical = _plain(avro), _logical(avro)
+    if plain not in _KINDS or logical == "decimal" or plain == "null":
+        return True
+    if not isinstance(column.dataType, _TAKEN.get(logical, _TAKEN[plain])):
+        there = f"{plain} ({logical})" if logical else plain
+        raise FormatError(f"column {column.name}: Avro has {there}, the schema wants {column.dataType.simpleString()}")
+    return False

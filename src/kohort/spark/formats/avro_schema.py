@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import fastavro
@@ -30,18 +31,35 @@ _PRIMITIVE: Final[dict[type[spark.DataType], Any]] = {
 }
 
 
-def parse(text: str) -> dict[str, Any]:
+AvroSchema = dict[str, Any]
+"""A record's schema, with the types that it names put in where they are used."""
+
+
+def as_parsed(given: str | AvroSchema) -> AvroSchema:
+    """The same, parsed if it isn't."""
+    return parse(given) if isinstance(given, str) else given
+
+
+def parse(text: str, references: Sequence[tuple[str, str]] = ()) -> AvroSchema:
     """A record's schema, with the types that it names put in where they are used.
+
+    Args:
+        text: the schema, as JSON.
+        references: other schemas that it names: (name, text), each after those that it names itself.
 
     Raises:
         FormatError: it isn't a schema, or not a record's, or a type contains itself.
     """
     try:
         plain = json.loads(text)
+        others = [json.loads(each) for _, each in references]
     except ValueError as error:
         raise FormatError(f"the Avro schema isn't JSON: {error}") from None
     try:
-        schema = fastavro.parse_schema(plain, expand=True)
+        named: dict[str, Any] = {}
+        for each in others:
+            fastavro.parse_schema(each, named_schemas=named, expand=True)
+        schema = fastavro.parse_schema(plain, named_schemas=named, expand=True)
     except Exception as error:
         raise FormatError(f"no Avro schema: {str(error) or type(error).__name__}") from None
     if not isinstance(schema, dict) or schema.get("type") != "record":
@@ -114,6 +132,33 @@ def spark_schema(schema: spark.StructType, name: str = "topLevelRecord", space: 
         fields.append({"name": each.name, "type": [kind, "null"] if each.nullable else kind})
     record: dict[str, Any] = {"type": "record", "name": name, "fields": fields}
     return record | {"namespace": space} if space else record
+
+
+def evolving_schema(schema: spark.StructType, name: str) -> dict[str, Any]:
+    """The Avro schema of columns, to be registered: what may be null has a default, so that it can come and go.
+
+    Raises:
+        FormatError: a type that Avro doesn't have.
+    """
+    return _null_first(spark_schema(schema, name))  # type: ignore[no-any-return]
+
+
+def _null_first(avro: Any) -> Any:
+    if isinstance(avro, list):
+        return ["null", *(_null_first(each) for each in avro if each != "null")]
+    if isinstance(avro, str):
+        return avro
+    match avro["type"]:
+        case "record":
+            fields = [each | {"type": _null_first(each["type"])} for each in avro["fields"]]
+            return avro | {
+                "fields": [each | {"default": None} if isinstance(each["type"], list) else each for each in fields]
+            }
+        case "array":
+            return avro | {"items": _null_first(avro["items"])}
+        case "map":
+            return avro | {"values": _null_first(avro["values"])}
+    return avro
 
 
 def _of(kind: spark.DataType, name: str, space: str) -> Any:

@@ -178,7 +178,7 @@ class Plans:
             _policy(source.on_error), internal, table, key=source.key if table and len(source.key) > 1 else (),
             times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
             partition_check=check, tombstones=source.tombstones, keyless=keyless,
-            headers=source.headers and HEADERS in schema.names,
+            headers=source.headers and HEADERS in schema.names, registry=source.registry, csv=source.csv,
         )  # fmt: skip
 
     @cached_property

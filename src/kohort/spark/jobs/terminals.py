@@ -65,7 +65,9 @@ def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> Data
     passed += [] if deletes is None else [deletes.alias(DELETES)]
     wanted = rows.select(*passed, *[column(name).alias(numbered(number)) for number, name in enumerate(names)])
     schema = T.StructType([rows.schema[name] for name in names])
-    encoding = ValueEncoding(terminal.format, schema.json(), terminal.avro_schema, deletes is not None)
+    encoding = ValueEncoding(
+        terminal.format, schema.json(), terminal.avro_schema, deletes is not None, terminal.registry, terminal.delimiter
+    )
     made = T.StructType([*wanted.schema.fields[: len(passed)], T.StructField("value", T.BinaryType())])
     values = wanted.mapInArrow(encode_values_stage(encoding), made)
     more = [column(name) for name in (HEADERS_SENT, TOPIC_SENT) if name in made.names]

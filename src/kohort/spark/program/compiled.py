@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from kohort.protocol.records.partitioner import Partitioner
+    from kohort.spark.formats.csv_format import CsvFields
     from kohort.spark.formats.derived_times import DerivedTime
+    from kohort.spark.formats.registry_encoder import RegistryWriting
+    from kohort.spark.formats.registry_formats import RegistryReading
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 
@@ -60,6 +63,8 @@ class SourceSpec:
         partitioner: how a key's bytes become a partition of it: "murmur2" or "crc32".
         tombstones: whether records of a stream that have no value are rows of nulls; otherwise they are left out.
         headers: whether the schema has `_headers`, which aren't in the values.
+        registry: how values are read that have the id of a registered schema; None for values without.
+        csv: what is in a record of CSV.
     """
 
     topic: str
@@ -75,6 +80,8 @@ class SourceSpec:
     partitioner: Partitioner = "murmur2"
     tombstones: bool = False
     headers: bool = False
+    registry: RegistryReading | None = None
+    csv: CsvFields | None = None
 
 
 @dataclass(frozen=True)
@@ -321,6 +328,8 @@ class ToTopic:
         on_error: what becomes of rows to a topic that isn't there; None: with `topic`, which is there.
         tombstone: a condition under which there is no value, as text or Column.
         plain_decimals: of an aggregate's key: see `kohort.spark.jobs.arrow_key_encoding.key_texts`.
+        registry: the registered schema of the value; None for values without an id.
+        delimiter: between the fields of CSV.
     """
 
     topic: str
@@ -334,6 +343,8 @@ class ToTopic:
     event_time: str | None = None
     on_error: ErrorPolicy | None = None
     tombstone: str | Column | None = None
+    registry: RegistryWriting | None = None
+    delimiter: str = ","
 
 
 @dataclass(frozen=True)

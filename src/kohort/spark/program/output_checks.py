@@ -11,6 +11,7 @@ from kohort.spark.program.column_checks import one_of
 from kohort.spark.program.compiled import AggregateSpec, ToTopic
 from kohort.spark.program.error_policies import ErrorPolicy
 from kohort.spark.program.internal_columns import PARTITION
+from kohort.spark.program.registered_outputs import written_by_registry
 from kohort.spark.program.transform_checks import explained
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ def written_columns(
     match output.format:
         case "string" | "raw":
             return (_lone_column(where, output, schema),)
-        case "avro":
+        case "avro" | "csv" if output.registry is None:
             try:
-                encoder("avro", schema, output.avro_schema)
+                encoder(output.format, schema, output.avro_schema, delimiter=output.delimiter)
             except FormatError as error:
                 raise ProgramError(f"{where}: {error}") from None
-        case _:
+        case "json":
             if frame is not None:
                 with explained(where):
                     frame.drop(PARTITION).select(F.to_json(F.struct("*")))
@@ -80,6 +81,7 @@ def row_output(where: str, output: OutputDef, schema: StructType, frame: DataFra
     return ToTopic(
         output.topic, output.key, output.format, columns, output.avro_schema, headers=output.headers,
         topic_column=column, on_error=None if column is None else on_error, tombstone=output.tombstone,
+        registry=written_by_registry(there, output, value), delimiter=output.delimiter,
     )  # fmt: skip
 
 

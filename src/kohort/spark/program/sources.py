@@ -13,13 +13,17 @@ from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import HEADERS
+from kohort.spark.program.registered_sources import read_by_registry
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kohort.protocol.records.partitioner import Partitioner
+    from kohort.spark.formats.csv_format import CsvFields
     from kohort.spark.formats.derived_times import DerivedTime
+    from kohort.spark.formats.registry_formats import RegistryReading
+    from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.formats.times import TimeFormats
 
 _ALONE: Final = {"string": "STRING", "raw": "BINARY"}  # formats of one column, and its type
@@ -48,6 +52,9 @@ class SourceDef:
     partitioner: Partitioner = "murmur2"
     tombstones: bool = False
     headers: bool = False
+    registry: SchemaRegistry | None = None
+    subject: str | None = None
+    delimiter: str | None = None
 
 
 @dataclass(eq=False)
@@ -86,6 +93,10 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     where = f"{what} {definition.topic!r}"
     given = definition.schema
     alone = _ALONE.get(definition.format)
+    registry = None
+    if definition.registry is not None:
+        nulls = what != "stream" or definition.tombstones
+        given, registry = read_by_registry(where, definition, definition.registry, nulls=nulls)
     if given is None:
         given = f"value {alone}"
     schema, rows, derived = with_times(where, parsed_schema(where, given), definition.derived)
@@ -100,9 +111,10 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         if isinstance(kind := one_of(f"{where}: key {name!r}", name, schema), (ArrayType, MapType, StructType)):
             raise ProgramError(f"{where}: key {name!r} is {kind.simpleString().upper()}, which no record's key holds")
     avro_schema = definition.avro_schema
-    if definition.format == "avro" and avro_schema is None:
+    if definition.format == "avro" and avro_schema is None and registry is None:
         avro_schema = _avro_schema(where, schema)
-    _check_format(where, definition.format, schema, avro_schema)
+    csv = _csv(definition, schema)
+    _check_format(where, definition.format, schema, avro_schema, registry, csv)
     if definition.times is not None:
         check_time_formats(where, definition.times, schema)
     event_time = definition.event_time
@@ -124,6 +136,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         partitioner=definition.partitioner,
         tombstones=definition.tombstones,
         headers=definition.headers,
+        registry=registry,
+        csv=csv,
     )
 
 
@@ -190,11 +204,25 @@ def _avro_schema(where: str, schema: StructType) -> str:
         raise ProgramError(f'{where}: format="avro": {error}') from None
 
 
-def _check_format(where: str, format: str, schema: StructType, avro_schema: str | None) -> None:  # noqa: A002
+def _csv(definition: SourceDef, schema: StructType) -> CsvFields | None:
+    """What is in a record, however few of its columns are read."""
+    from kohort.spark.formats.csv_format import CsvFields
+
+    return CsvFields(tuple(schema.names), definition.delimiter or ",") if definition.format == "csv" else None
+
+
+def _check_format(
+    where: str,
+    format: str,  # noqa: A002
+    schema: StructType,
+    avro_schema: str | None,
+    registry: RegistryReading | None,
+    csv: CsvFields | None,
+) -> None:
     from kohort.spark.formats import FormatError, decoder
 
     try:
-        decoder(format, schema, avro_schema)
+        decoder(format, schema, avro_schema, registry=registry, csv=csv)
     except FormatError as error:
         raise ProgramError(f'{where}: format="{format}": {error}') from None
 

@@ -18,6 +18,7 @@ from kohort.spark.program.compiled import Emit
 from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Top
+from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.shortcuts import Shortcuts
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
@@ -26,6 +27,8 @@ from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from kohort.spark.formats.schema_registry import SchemaRegistry
 
 __all__ = [
     "AggregateDef", "Aggregated", "End", "FunctionDef", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "Origin",
@@ -129,6 +132,10 @@ class OutputDef:
     headers: str | None = None
     topic_column: str | None = None
     tombstone: str | Column | None = None
+    registry: SchemaRegistry | None = None
+    subject: str | None = None
+    auto_register: bool = True
+    delimiter: str = ","
 
 
 def output_of(
@@ -145,7 +152,7 @@ def output_of(
     """
     where = _to(topic, column)
     known_format(where, format)
-    if schema is not None and format != "avro":
+    if schema is not None and format in ("json", "csv", "string", "raw"):
         raise ProgramError(f'{where}: a schema is for format="avro"; {format} follows from the columns')
     if column is None:
         check_name("to", topic)
@@ -195,6 +202,7 @@ class Graph:
     sources: list[SourceDef | TableDef] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
     processed: list[Stream] = field(default_factory=list)
+    registry: SchemaRegistry | None = None
 
 
 # What is written -----------------------------------------------------------------------------------------------------
@@ -431,6 +439,10 @@ class Stream(Shortcuts):
         schema: str | None = None,
         headers: str | None = None,
         tombstone: str | Column | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        auto_register: bool = True,
+        delimiter: str = ",",
     ) -> Stream:
         """Write the rows to a topic, and go on with this stream.
 
@@ -440,9 +452,15 @@ class Stream(Shortcuts):
                 topic that isn't there, and to null, go where the stream's `on_error` says: by default the instance
                 stops.
             key: the columns that make the record's key: of one its text, of several a JSON object. None: no key.
-            format: of the value. "json" and "avro" take all columns; "string" and "raw" the column `value`, or the only
-                one beside the key.
-            schema: for "avro": the plain schema, as JSON, instead of the one that follows from the columns.
+            format: of the value. "string" and "raw" take the column `value`, or the only one beside the key, and the
+                others all columns. "json_schema" and "protobuf" need a registry.
+            schema: for "avro" and formats of a registry: the schema, instead of the one that follows from the columns.
+            schema_registry: where the schema is registered, whose id each value begins with; by default the
+                application's. False for plain Avro beside it.
+            subject: the schema's; by default `{topic}-value`.
+            auto_register: whether the schema is registered when the application starts. Otherwise it has to be there
+                already; without `schema` it is the subject's newest.
+            delimiter: between the fields of CSV.
             headers: the column that makes the record's headers, which is left out of the value: a MAP of STRING to
                 BINARY or STRING, or an ARRAY of STRUCTs with `key` and `value` of these types, as `_headers` is.
             tombstone: a condition, as text or Column, under which the record has no value: it deletes its key's then.
@@ -457,7 +475,18 @@ class Stream(Shortcuts):
         output = output_of(topic or "", key, format, schema, column)
         if tombstone is not None and key is None:
             raise ProgramError(f"{_to(topic, column)}: a tombstone deletes its key's value, so say key=, too")
-        self._graph.ends.append(SinkDef(self, replace(output, headers=headers, tombstone=tombstone)))
+        where, registry = _to(topic, column), None
+        if schema_registry is not False:
+            registry = used_registry(where, format, schema_registry, self._graph.registry)
+        if registry is None and (subject is not None or not auto_register):
+            raise ProgramError(f'{where}: a subject is of a registry: say schema_registry=…, and format="avro"')
+        if registry is not None and column is not None and subject is None:
+            raise ProgramError(f"{where}: rows go to several topics, so say whose schema it is: subject=…")
+        output = replace(
+            output, headers=headers, tombstone=tombstone, registry=registry, subject=subject,
+            auto_register=auto_register, delimiter=delimiter,
+        )  # fmt: skip
+        self._graph.ends.append(SinkDef(self, output))
         return self
 
     def _advice(self, name: str) -> str:
@@ -746,7 +775,14 @@ class Aggregated(Advised):
         Raises:
             ProgramError: arguments that can't be.
         """
-        self._definition.outputs.append(output_of(topic, key, format, schema))
+        output = output_of(topic, key, format, schema)
+        registry = self._definition.grouped._stream._graph.registry
+        if format in ("json_schema", "protobuf") or (format == "avro" and registry is not None):
+            raise ProgramError(
+                f"to({topic!r}, format={format!r}): an aggregate's own outputs have no registered schema: say "
+                f".as_stream().to({topic!r}, format={format!r}), which has one"
+            )
+        self._definition.outputs.append(output)
         return self
 
     def as_stream(self) -> Stream:

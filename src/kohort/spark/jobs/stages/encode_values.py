@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +16,25 @@ from kohort.spark.jobs.stages.read_rows import spark_schema
 DELETES: Final = "_deletes"
 """BOOLEAN: of rows that have no value."""
 
+if TYPE_CHECKING:
+    from kohort.spark.formats.registry_encoder import RegistryWriting
+
 
 @dataclass(frozen=True)
 class ValueEncoding:
-    """A format, the columns to write (as Spark's JSON), and the writer's schema for Avro.
+    """A format, the columns to write (as Spark's JSON), the writer's schema for Avro, and the registered one.
 
     Attributes:
         deletes: whether rows have `_deletes`.
+        delimiter: between the fields of CSV.
     """
 
     format: str
     schema: str
     avro_schema: str | None
     deletes: bool = False
+    registry: RegistryWriting | None = None
+    delimiter: str = ","
 
 
 def encode_values_stage(value_encoding: ValueEncoding) -> Stage:
@@ -55,4 +61,6 @@ def _encode(value_encoding: ValueEncoding, batch: pa.RecordBatch) -> pa.RecordBa
 def _encoder(value_encoding: ValueEncoding) -> Any:
     from kohort.spark.formats import encoder
 
-    return encoder(value_encoding.format, spark_schema(value_encoding.schema), value_encoding.avro_schema)
+    schema = spark_schema(value_encoding.schema)
+    said = value_encoding
+    return encoder(said.format, schema, said.avro_schema, said.registry, said.delimiter)

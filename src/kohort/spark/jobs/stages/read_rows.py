@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,10 @@ from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fe
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+
+if TYPE_CHECKING:
+    from kohort.spark.formats.csv_format import CsvFields
+    from kohort.spark.formats.registry_formats import RegistryReading
 
 TOMBSTONE = "_tombstone"
 """STRING: a table's record without a value has its key here; all others null."""
@@ -53,6 +57,8 @@ class RowsReading:
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
         headers: whether `_headers`, which isn't in the values, is in `schema`.
+        registry: how values are read that have the id of a registered schema.
+        csv: what is in a record of CSV.
     """
 
     servers: ClientConfig
@@ -72,6 +78,8 @@ class RowsReading:
     tombstones: bool = True
     keyless: bool = True
     headers: bool = False
+    registry: RegistryReading | None = None
+    csv: CsvFields | None = None
 
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
@@ -170,7 +178,8 @@ def _decode_values(
         return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
     added = (*(each.name for each in reading.derived), *([HEADERS] if reading.headers else []))
     schema = _without(reading.schema, added)
-    decoded = _decoder(reading.format, schema, reading.avro_schema, reading.times).decode(fetched.values)
+    decoder = _decoder(reading.format, schema, reading.avro_schema, reading.times, reading.registry, reading.csv)
+    decoded = decoder.decode(fetched.values)
     if decoded.errors:
         statistics.drop(UNREADABLE, len(decoded.errors))
         reported = decoded.errors[_REPORTED[reading.on_error]]
@@ -196,7 +205,7 @@ def _tombstones(
     key: dict[str, pa.Array] = {}
     if reading.key:
         # A key's JSON may have been written with blanks, or with the columns in another order.
-        keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times)
+        keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times, None, None)
         decoded = keys.decode(deletes.keys)
         statistics.drop(UNREADABLE, len(decoded.errors))
         if decoded.good is not None:
@@ -242,10 +251,17 @@ def _arrow_schema(schema: str) -> pa.Schema:
 
 
 @lru_cache(maxsize=64)
-def _decoder(format: str, schema: str, avro_schema: str | None, times: TimeFormats | None) -> Any:  # noqa: A002
+def _decoder(
+    format: str,  # noqa: A002
+    schema: str,
+    avro_schema: str | None,
+    times: TimeFormats | None,
+    registry: RegistryReading | None,
+    csv: CsvFields | None,
+) -> Any:
     from kohort.spark.formats import decoder
 
-    return decoder(format, spark_schema(schema), avro_schema, times)
+    return decoder(format, spark_schema(schema), avro_schema, times, registry, csv)
 
 
 @lru_cache(maxsize=64)

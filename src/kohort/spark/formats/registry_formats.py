@@ -1,0 +1,153 @@
+"""The formats of values whose schemas a registry has: how each is read by a value's id, and what columns it has."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from pyspark.sql import types as spark
+
+from kohort.spark.formats import json_schema
+from kohort.spark.formats.avro_columns import columns_of as avro_columns
+from kohort.spark.formats.avro_decoder import AvroDecoder
+from kohort.spark.formats.avro_encoder import AvroEncoder
+from kohort.spark.formats.avro_schema import AvroSchema, evolving_schema, parse
+from kohort.spark.formats.interfaces import Decoder, Encoder, FormatError
+from kohort.spark.formats.json_decoder import JsonDecoder
+from kohort.spark.formats.json_encoder import JsonEncoder
+from kohort.spark.formats.protobuf_columns import columns_of as protobuf_columns
+from kohort.spark.formats.protobuf_decoder import ProtobufDecoder
+from kohort.spark.formats.protobuf_encoder import ProtobufEncoder, proto_of
+from kohort.spark.formats.protobuf_schema import compiled
+from kohort.spark.formats.registry_client import client_of
+from kohort.spark.formats.registry_decoder import RegistryDecoder, WriterFormat
+from kohort.spark.formats.registry_encoder import RegistryEncoder, RegistryWriting
+from kohort.spark.formats.schema_registry import KINDS, RegisteredSchema, SchemaRegistry
+from kohort.spark.formats.wire_format import FIRST_MESSAGE
+
+
+@dataclass(frozen=True)
+class RegistryReading:
+    """How values are read by a registry.
+
+    Attributes:
+        registry: where the schemas of ids are.
+        reader: what they are read as; None: the columns say it.
+    """
+
+    registry: SchemaRegistry
+    reader: RegisteredSchema | None = None
+
+
+class AvroFormat:
+    """Avro: each value is read by its writer's schema, as the reader's."""
+
+    def __init__(self, columns: spark.StructType, reader: RegisteredSchema | None) -> None:
+        self._columns = columns
+        self._reader: AvroSchema | None = None if reader is None else parse(reader.text, reader.references)
+
+    def decoder(self, writer: RegisteredSchema) -> Decoder:
+        check_kind("avro", writer)
+        written = parse(writer.text, writer.references)
+        return AvroDecoder(self._columns, written, self._reader, lenient=True)
+
+
+class JsonFormat:
+    """JSON Schema: each value is read by its columns."""
+
+    def __init__(self, columns: spark.StructType) -> None:
+        self._decoder = JsonDecoder(columns)
+
+    def decoder(self, writer: RegisteredSchema) -> Decoder:
+        check_kind("json_schema", writer)
+        return self._decoder
+
+
+class ProtobufFormat:
+    """Protocol Buffers: each value is read as the first message of the reader's schema, if it is one."""
+
+    def __init__(self, columns: spark.StructType, reader: RegisteredSchema | None) -> None:
+        self._columns = columns
+        self._reader = None if reader is None else compiled(reader.text, reader.references).message()
+
+    def decoder(self, writer: RegisteredSchema) -> Decoder:
+        check_kind("protobuf", writer)
+        return ProtobufDecoder(self._columns, compiled(writer.text, writer.references), self._reader)
+
+
+def registry_decoder(format: str, columns: spark.StructType, reading: RegistryReading) -> Decoder:  # noqa: A002
+    """The decoder of values with ids.
+
+    Raises:
+        FormatError: the reader's schema doesn't have the columns, or the format has no schemas.
+    """
+    return RegistryDecoder(columns, client_of(reading.registry), _writer_format(format, columns, reading.reader))
+
+
+def _writer_format(format: str, columns: spark.StructType, reader: RegisteredSchema | None) -> WriterFormat:  # noqa: A002
+    if format in ("avro", "protobuf"):
+        made = AvroFormat(columns, reader) if format == "avro" else ProtobufFormat(columns, reader)
+        if reader is not None:
+            made.decoder(reader)  # the columns go with it
+        return made
+    if format == "json_schema":
+        return JsonFormat(columns)
+    raise _without_schemas(format)
+
+
+def _without_schemas(format: str) -> FormatError:  # noqa: A002
+    return FormatError(f'format="{format}" has no schemas; a registry is for {", ".join(KINDS)}')
+
+
+def registry_encoder(format: str, columns: spark.StructType, writing: RegistryWriting) -> Encoder:  # noqa: A002
+    """The encoder of values with ids.
+
+    Raises:
+        FormatError: the schema doesn't fit the columns, or the format has no schemas.
+    """
+    ids = client_of(writing.registry)
+    if format == "avro":
+        return RegistryEncoder(ids, writing, AvroEncoder(columns, writing.text))
+    if format == "json_schema":
+        return RegistryEncoder(ids, writing, JsonEncoder(columns))
+    if format == "protobuf":
+        return RegistryEncoder(ids, writing, ProtobufEncoder(columns, compiled(writing.text)), FIRST_MESSAGE)
+    raise _without_schemas(format)
+
+
+def schema_text(format: str, columns: spark.StructType, name: str) -> str:  # noqa: A002
+    """The schema of columns, to be registered; `name` is that of a topic.
+
+    Raises:
+        FormatError: the format hasn't a column's type, or has no schemas.
+    """
+    name = re.sub(r"\W", "_", name, flags=re.ASCII)
+    name = f"_{name}" if name[:1].isdigit() else name
+    if format == "avro":
+        return json.dumps(evolving_schema(columns, name))
+    if format == "json_schema":
+        return json_schema.schema_of(columns, name)
+    if format == "protobuf":
+        return proto_of(columns, name)
+    raise _without_schemas(format)
+
+
+def columns_of(format: str, schema: RegisteredSchema) -> spark.StructType:  # noqa: A002
+    """The columns of a schema.
+
+    Raises:
+        FormatError: it has none, or some that can't be.
+    """
+    check_kind(format, schema)
+    if format == "json_schema":
+        return json_schema.columns_of(schema.text)
+    if format == "protobuf":
+        return protobuf_columns(compiled(schema.text, schema.references).message())
+    return avro_columns(parse(schema.text, schema.references))
+
+
+def check_kind(format: str, schema: RegisteredSchema) -> None:  # noqa: A002
+    """Refuses a schema of another format. Raises FormatError: it is one."""
+    if schema.kind != KINDS[format]:
+        raise FormatError(f'schema {schema.id} is {schema.kind}, and format="{format}" reads {KINDS[format]}')

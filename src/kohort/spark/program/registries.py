@@ -1,0 +1,57 @@
+"""Which schema registry a source or an output goes by: its own, or the application's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kohort.spark.errors import ProgramError
+
+if TYPE_CHECKING:
+    from kohort.spark.formats.schema_registry import SchemaRegistry
+
+
+def registry_of(where: str, given: object) -> SchemaRegistry | None:
+    """The registry that a user gives, checked.
+
+    Raises:
+        ProgramError: it is something else.
+    """
+    from kohort.spark.formats.schema_registry import SchemaRegistry
+
+    if given is not None and not isinstance(given, SchemaRegistry):
+        raise ProgramError(f'{where}: schema_registry={given!r}: give SchemaRegistry("http://…") of kohort.spark')
+    return given
+
+
+def used_registry(
+    where: str,
+    format: str,  # noqa: A002
+    own: SchemaRegistry | None,
+    others: SchemaRegistry | None,
+) -> SchemaRegistry | None:
+    """The one that a source or an output uses; None if it uses none.
+
+    Args:
+        own: the one that it names.
+        others: the one that all use which name none, if their format has schemas.
+
+    Raises:
+        ProgramError: it names one, though its format has no schemas; or there is none for a format that needs one.
+    """
+    from kohort.spark.formats.schema_registry import KINDS
+
+    if registry_of(where, own) is not None and format not in KINDS:
+        raise ProgramError(
+            f'{where}: schema_registry is for formats with registered schemas, {", ".join(KINDS)}, not "{format}"'
+        )
+    found = (own or others) if format in KINDS else None
+    if found is None and format in KINDS and format != "avro":
+        raise ProgramError(
+            f'{where}: format="{format}" needs a registry: say schema_registry=SchemaRegistry("http://…")'
+        )
+    return found
+
+
+def subject_of(topic: str, subject: str | None) -> str:
+    """The subject of a topic's values: the one that is said, or the topic's, as serializers have it."""
+    return f"{topic}-value" if subject is None else subject
