@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kohort.client import ClientConfig, StreamsMember
-from kohort.client.streams_member import Assigned, Subtopology, Topology
+from kohort.client.streams_member import Assigned, InternalTopic, Subtopology, Topology
 
 from ...waiting import eventually, run
 from ..secured import PASSWORD, USER, SecureServer
@@ -200,6 +200,32 @@ def test_quotas(kohort: Callable[..., str], broker: Server) -> None:
         kohort(f"kohort quotas remove {entity} --yes", bootstrap)
     eventually(lambda: listed() == [], what="no quotas are listed")
     assert "producer_bite_rate" in kohort("kohort quotas set --user alice producer_bite_rate=1", bootstrap, fails=True)
+
+
+def test_a_streams_application_is_reset(
+    kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
+) -> None:
+    """Refused while it has a member; then its changelog and its group go, and its source stays."""
+    topic, app, bootstrap = new_topic(2), new_name(), broker.bootstrap
+    topology = Topology(
+        {"0": Subtopology(source_topics=[topic], changelogs=[InternalTopic(f"{app}-counts-changelog")])}
+    )
+    reset = f"kohort apps reset {app} --yes"
+
+    async def refused() -> str:
+        async with StreamsMember(bootstrap, app, topology) as member:
+            await assigned(member)
+            return await asyncio.to_thread(kohort, reset, bootstrap, True)
+
+    assert f"{app} has 1 member: stop all instances first" in run(refused())
+    eventually(lambda: '"Empty"' in kohort(f"kohort groups describe {app} --json", bootstrap), what="it has left")
+    planned = json.loads(kohort(f"{reset} --dry-run --json", bootstrap))
+    assert (planned["topics"], planned["topics_by_name"]) == ([f"{app}-counts-changelog"], [])
+    kohort(reset, bootstrap)
+    topics = kohort("kohort topics list", bootstrap)
+    assert f"{app}-counts-changelog" not in topics
+    assert topic in topics
+    assert app not in kohort("kohort groups list", bootstrap)
 
 
 def test_a_streams_group_behind_tls_and_sasl_is_placed(
