@@ -202,6 +202,13 @@ def test_quotas(kohort: Callable[..., str], broker: Server) -> None:
     assert "producer_bite_rate" in kohort("kohort quotas set --user alice producer_bite_rate=1", bootstrap, fails=True)
 
 
+async def assigned(member: StreamsMember) -> None:
+    """Waits until a member has its tasks."""
+    async for event in member:
+        if isinstance(event, Assigned):
+            return
+
+
 def test_a_streams_application_is_reset(
     kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
 ) -> None:
@@ -241,11 +248,6 @@ def test_a_streams_group_behind_tls_and_sasl_is_placed(
             await assigned(member)
             command = f"kohort place --from-group placed --what-if add=2 --json {config}"
             return await asyncio.to_thread(kohort, command, bootstrap)
-
-    async def assigned(member: StreamsMember) -> None:
-        async for event in member:
-            if isinstance(event, Assigned):
-                return
 
     found = json.loads(run(placed()))
     assert [len(member["active"].get("0", ())) for member in found["now"]["members"].values()] == [3]
