@@ -233,7 +233,11 @@ def test_what_isnt_there_says_what_to_write_instead() -> None:
         (flights, "select", r"Stream has no 'select': DataFrames have it, so say \.transform\(lambda df: df\.select"),
         (flights, "aggregate", r"Stream has no 'aggregate': group it first"),
         (flights, "groupBy", r"say \.group_by\("),
-        (flights, "through", "Stream has no 'through': it has transform, join, repartition, group_by and to"),
+        (
+            flights,
+            "through",
+            "Stream has no 'through': it has transform, join, repartition, group_by, to and for_each_batch",
+        ),
         (table, "transform", r"Table has no 'transform': .* read a topic with app\.stream"),
         (app.global_table("g", schema=SCHEMA, key="origin"), "to", "GlobalTable has no 'to': "),
         (grouped, "transform", r"GroupedStream has no 'transform': .* before \.group_by"),

@@ -32,6 +32,7 @@ from kohort.spark.jobs.terminals import (
     state_lookup_of,
     state_lookup_schema,
     table_records,
+    to_function,
     to_partials,
     to_rows,
     to_topic,
@@ -48,6 +49,7 @@ from kohort.spark.program.compiled import (
     SourceSpec,
     Step,
     TableStore,
+    ToFunction,
     ToPartials,
     TopicInput,
     ToRows,
@@ -95,6 +97,8 @@ class Plans:
         match branch.terminal:
             case ToTopic():
                 return to_topic(rows, branch.terminal, source.event_time)
+            case ToFunction():
+                return to_function(rows, branch.terminal)
             case ToRows():
                 return to_rows(rows, branch.terminal)
             case ToPartials(aggregate=spec):

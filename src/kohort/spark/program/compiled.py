@@ -291,6 +291,19 @@ class ToTopic:
 
 
 @dataclass(frozen=True)
+class ToFunction:
+    """Rows go to a function of the user's, in the driver, with the id of their batch.
+
+    Attributes:
+        function: takes a DataFrame and the id.
+        schema: of the rows.
+    """
+
+    function: Callable[[Any, str], object]
+    schema: StructType
+
+
+@dataclass(frozen=True)
 class ToRows:
     """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they lie where a table's keys do.
 
@@ -322,7 +335,7 @@ class Aggregate:
     outputs: tuple[ToTopic, ...]
 
 
-Terminal = ToTopic | ToRows | ToPartials | Aggregate
+Terminal = ToTopic | ToFunction | ToRows | ToPartials | Aggregate
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from kohort.spark.program.compiled import (
     Step,
     TableStore,
     Terminal,
+    ToFunction,
     ToPartials,
     TopicInput,
     ToRows,
@@ -41,6 +42,7 @@ from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.streams import (
     AggregateDef,
+    ForEachBatchDef,
     Graph,
     JoinDef,
     OutputDef,
@@ -124,6 +126,8 @@ class _Compiler:
         for end in self._graph.ends:
             if isinstance(end, SinkDef):
                 self._sink(self._flow(end.stream), end.output)
+            elif isinstance(end, ForEachBatchDef):
+                self._for_each_batch(self._flow(end.stream), end)
             else:
                 self._aggregate(self._flow(end.grouped._stream), end)
         subtopologies = self._subtopologies()
@@ -141,7 +145,7 @@ class _Compiler:
 
     def _read_sources(self) -> None:
         ended = {
-            self._root(end.stream if isinstance(end, SinkDef) else end.grouped._stream) for end in self._graph.ends
+            self._root(end.grouped._stream if isinstance(end, AggregateDef) else end.stream) for end in self._graph.ends
         }
         names: set[str] = set()
         for each in self._graph.sources:
@@ -328,6 +332,19 @@ class _Compiler:
         if output.format in ("string", "raw"):
             columns = (_lone_column(where, output, schema),)
         self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
+
+    def _for_each_batch(self, flow: _Flow, end: ForEachBatchDef) -> None:
+        where = f"{flow.where}: for_each_batch"
+        schema = _without_partition(flow.frame.schema)
+        if not schema.names:
+            raise ProgramError(f"{where}: there is no column left to give")
+        if PARTITION not in flow.frame.columns:
+            raise ProgramError(
+                f"{where}: a transform before it loses the column {PARTITION}, which says whose batch a row is in: it "
+                f"goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
+                f"mapInArrow or a union. Say .repartition(…) after it"
+            )
+        self._end(flow, ToFunction(end.function, schema))
 
     def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
         where = f"{flow.where}: aggregate({end.name!r})"

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "OutputDef",
-    "RepartitionDef", "SinkDef", "Stream", "Table", "TransformDef",
+    "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "GlobalTable", "Graph", "GroupedStream", "JoinDef",
+    "OutputDef", "RepartitionDef", "SinkDef", "Stream", "Table", "TransformDef",
 ]  # fmt: skip
 
 
@@ -90,7 +90,15 @@ class AggregateDef:
     outputs: list[OutputDef] = field(default_factory=list)
 
 
-End = SinkDef | AggregateDef
+@dataclass(eq=False)
+class ForEachBatchDef:
+    """A stream's rows go to a function."""
+
+    stream: Stream
+    function: Callable[[DataFrame, str], object]
+
+
+End = SinkDef | ForEachBatchDef | AggregateDef
 
 
 @dataclass(eq=False)
@@ -132,7 +140,7 @@ class Stream(Advised):
     Each method gives another stream and leaves this one as it is, so a stream can be used several times.
     """
 
-    instead = "it has transform, join, repartition, group_by and to"
+    instead = "it has transform, join, repartition, group_by, to and for_each_batch"
 
     def __init__(
         self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[TransformDef | JoinDef, ...] = ()
@@ -250,6 +258,24 @@ class Stream(Advised):
             raise ProgramError(f'to({topic!r}): a schema is for format="avro"; {format} follows from the columns')
         output = OutputDef(check_name("to", topic), None if key is None else column_names("key", key), format, schema)
         self._graph.ends.append(SinkDef(self, output))
+        return self
+
+    def for_each_batch(self, function: Callable[[DataFrame, str], object]) -> Stream:
+        """Give the rows to a function, a batch at a time, and go on with this stream.
+
+            def write(rows: DataFrame, batch_id: str) -> None: ...
+
+        A batch has the rows of one task from one epoch. The function is called in the driver before the epoch is
+        committed, and again if the epoch fails or its instance dies in between: then with the same id, on whichever
+        instance, and with rows of the same records. So a sink that keeps the id with the rows, in one transaction, and
+        passes over an id that it has, takes each record once. See "Sinks of one's own" in docs/pipeline.md.
+
+        Raises:
+            ProgramError: no function is given.
+        """
+        if not callable(function):
+            raise ProgramError(f"for_each_batch takes a function of a DataFrame and an id, not {function!r}")
+        self._graph.ends.append(ForEachBatchDef(self, function))
         return self
 
     def _advice(self, name: str) -> str:

@@ -15,6 +15,7 @@ from kohort.spark.program.compiled import (
     Step,
     TableStore,
     Terminal,
+    ToFunction,
     ToPartials,
     ToRows,
     ToTopic,
@@ -115,6 +116,8 @@ def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:
     match terminal:
         case ToTopic() | ToRows():
             yield at.then(names.sink(terminal.topic))
+        case ToFunction():
+            yield at.then(names.processor("KSTREAM-FOREACH"))
         case ToPartials():
             combine = at.then(names.processor("KSTREAM-COMBINE"))
             yield combine

@@ -10,6 +10,7 @@ from kohort.spark.program.compiled import (
     PartialsInput,
     Program,
     SourceSpec,
+    ToFunction,
     ToPartials,
     TopicInput,
     ToRows,
@@ -18,7 +19,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.error_policies import DeadLetter, Fail
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
-from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
+from kohort.spark.runtime.subtopology_plan import CallOutput, StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
 from kohort.spark.runtime.window_closing import Windows
 
 
@@ -44,9 +45,11 @@ def unreadable_of(source: SourceSpec) -> Unreadable:
 
 def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str] | None = None) -> SubtopologyPlan:
     """What a subtopology reads and writes. `mergers`: those that merge partials, by the topics that they read."""
-    branches: dict[int, TopicOutput | StoreOutput] = {}
+    branches: dict[int, TopicOutput | StoreOutput | CallOutput] = {}
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:
+            case ToFunction():
+                branches[index] = CallOutput()
             case ToTopic(topic=topic):
                 branches[index] = TopicOutput(topic)
             case ToRows(topic=topic):
