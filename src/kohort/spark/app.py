@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.monitoring.events import Listener
     from kohort.spark.runtime.shutdown import Shutdown
+    from kohort.spark.store_frame import StoreFrame
 
 __all__ = ["StreamsApp"]
 
@@ -302,6 +303,16 @@ class StreamsApp:
                 )
         finally:
             self._runs.remove(stopping)
+
+    def store(self, name: str) -> StoreFrame:
+        """A store of the program, to be read as a DataFrame: `app.store("delays").read(spark)`.
+
+        Args:
+            name: of an aggregate or a table.
+        """
+        from kohort.spark.store_frame import StoreFrame
+
+        return StoreFrame(self.compile, self.settings.client, name)
 
     def stop(self) -> None:
         """Ends `run`, from any thread, as SIGTERM does: the epoch is finished, tasks are handed over, `run` returns.

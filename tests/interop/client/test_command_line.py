@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kohort.client import ClientConfig, StreamsMember
-from kohort.client.streams_member import Assigned, Subtopology, Topology
+from kohort.client.streams_member import Assigned, InternalTopic, Subtopology, Topology
 
 from ...waiting import eventually, run
 from ..secured import PASSWORD, USER, SecureServer
@@ -202,6 +202,39 @@ def test_quotas(kohort: Callable[..., str], broker: Server) -> None:
     assert "producer_bite_rate" in kohort("kohort quotas set --user alice producer_bite_rate=1", bootstrap, fails=True)
 
 
+async def assigned(member: StreamsMember) -> None:
+    """Waits until a member has its tasks."""
+    async for event in member:
+        if isinstance(event, Assigned):
+            return
+
+
+def test_a_streams_application_is_reset(
+    kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
+) -> None:
+    """Refused while it has a member; then its changelog and its group go, and its source stays."""
+    topic, app, bootstrap = new_topic(2), new_name(), broker.bootstrap
+    topology = Topology(
+        {"0": Subtopology(source_topics=[topic], changelogs=[InternalTopic(f"{app}-counts-changelog")])}
+    )
+    reset = f"kohort apps reset {app} --yes"
+
+    async def refused() -> str:
+        async with StreamsMember(bootstrap, app, topology) as member:
+            await assigned(member)
+            return await asyncio.to_thread(kohort, reset, bootstrap, True)
+
+    assert f"{app} has 1 member: stop all instances first" in run(refused())
+    eventually(lambda: '"Empty"' in kohort(f"kohort groups describe {app} --json", bootstrap), what="it has left")
+    planned = json.loads(kohort(f"{reset} --dry-run --json", bootstrap))
+    assert (planned["topics"], planned["topics_by_name"]) == ([f"{app}-counts-changelog"], [])
+    kohort(reset, bootstrap)
+    topics = kohort("kohort topics list", bootstrap)
+    assert f"{app}-counts-changelog" not in topics
+    assert topic in topics
+    assert app not in kohort("kohort groups list", bootstrap)
+
+
 def test_a_streams_group_behind_tls_and_sasl_is_placed(
     kohort: Callable[..., str], secure_server: SecureServer, tmp_path: Path
 ) -> None:
@@ -215,11 +248,6 @@ def test_a_streams_group_behind_tls_and_sasl_is_placed(
             await assigned(member)
             command = f"kohort place --from-group placed --what-if add=2 --json {config}"
             return await asyncio.to_thread(kohort, command, bootstrap)
-
-    async def assigned(member: StreamsMember) -> None:
-        async for event in member:
-            if isinstance(event, Assigned):
-                return
 
     found = json.loads(run(placed()))
     assert [len(member["active"].get("0", ())) for member in found["now"]["members"].values()] == [3]

@@ -127,7 +127,7 @@ def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
         with pytest.raises(
             ProgramError,
             match=rf"another program has committed under the application_id '{name}' \(at {input_0}\): its stores .* "
-            rf"hold other columns, groups, windows or aggregates .*kohort groups delete {name}",
+            rf"hold other columns, groups, windows or aggregates .*kohort apps reset {name} --state-dir",
         ):
             await check_against(admin, program(name, prefix=f"{name}.", aggregate=window))
 

@@ -24,13 +24,20 @@ from kohort.spark.program.settings import AppSettings
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
-from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput
+from kohort.spark.runtime.subtopology_plan import CallOutput, StoreOutput, SubtopologyPlan, TopicOutput
+from tests.spark.runtime.batch_sink import BatchSink
 
 Lookup = Callable[[str, int | None, pa.Array], pa.Array]
 
 
-def plan(app: str) -> ApplicationPlan:
-    """The application, as `compile` would make it."""
+def plan(app: str, *, batches: bool = False) -> ApplicationPlan:
+    """The application, as `compile` would make it; with `batches`, a function gets each record, too."""
+    branches: dict[int, TopicOutput | StoreOutput | CallOutput] = {
+        0: TopicOutput(f"{app}-copies"),
+        1: TopicOutput(f"{app}-counts-repartition", routed=True, merged_by="1"),
+    }
+    if batches:
+        branches[2] = CallOutput()
     repartition, changelog = f"{app}-counts-repartition", f"{app}-counts-changelog"
     topology = Topology(
         {
@@ -50,7 +57,7 @@ def plan(app: str) -> ApplicationPlan:
             "0": SubtopologyPlan(
                 "0",
                 SubtopologyInputs(f"{app}-in", {}),
-                {0: TopicOutput(f"{app}-copies"), 1: TopicOutput(repartition, routed=True, merged_by="1")},
+                branches,
             ),
             "1": SubtopologyPlan(
                 "1",
@@ -69,8 +76,8 @@ def settings(app: str, servers: str, state_dir: Path, **more: object) -> AppSett
 class Counting:
     """The jobs of both parts, in plain Python."""
 
-    def __init__(self, subtopology: str, servers: str, lookup: Lookup) -> None:
-        self.subtopology, self._lookup = subtopology, lookup
+    def __init__(self, subtopology: str, servers: str, lookup: Lookup, sink: BatchSink | None = None) -> None:
+        self.subtopology, self._lookup, self._sink = subtopology, lookup, sink
         self.failure: Exception | None = None
         """What each epoch fails with."""
         self.every = 0
@@ -102,7 +109,11 @@ class Counting:
                 sent = self._merged_at_once(partials, work.mergers[1])
                 here = [number for number in pc.unique(sent["partition"]).to_pylist() if number >= 0]
                 read.merged_times[1] = dict.fromkeys(here, 1_000)
-            return EpochOutput({0: _rows(rows, None), 1: sent}, read)
+            output = EpochOutput({0: _rows(rows, None), 1: sent}, read)
+            if self._sink is not None:
+                tables = [_rows(pairs, partition) for partition, pairs in by_partition.items()]
+                output.rows[2] = pa.concat_tables([ROWS_SCHEMA.empty_table(), *tables])
+            return output
         out = [self._merged(partition, pairs) for partition, pairs in by_partition.items()]
         return EpochOutput({0: pa.concat_tables(out) if out else ROWS_SCHEMA.empty_table()}, read)
 
@@ -128,6 +139,11 @@ class Counting:
             total = n + (json.loads(before)["state"]["n"] if before is not None else 0)
             merged.append((key, json.dumps({"n": total, "state": {"n": total}}, separators=(",", ":")).encode()))
         return _rows(merged, partition)
+
+    def call(self, branch: int, batch_id: str, rows: pa.Table) -> None:
+        """Gives the sink a batch."""
+        assert self._sink is not None
+        self._sink.take(batch_id, [value.decode() for value in rows["value"].to_pylist()])
 
     def run_table(self, table: str, work: EpochInput) -> EpochOutput:
         """There are no tables."""

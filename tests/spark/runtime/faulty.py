@@ -12,6 +12,7 @@ from typing import Any
 
 from kohort.spark.monitoring.events import EpochDone, Listener, TasksNow
 from kohort.spark.runtime.instance import Instance
+from tests.spark.runtime.batch_sink import BatchSink
 from tests.spark.runtime.counting import Counting, plan, settings
 
 
@@ -51,6 +52,7 @@ def child(
     logging.basicConfig(filename=log + ".log", level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     lines = Lines(Path(log))
     left = nth
+    sink_path = options.pop("sink", None)
 
     async def probe(reached: str) -> None:
         nonlocal left
@@ -65,11 +67,16 @@ def child(
         jobs: list[Counting] = []
 
         def make(part: str) -> Counting:
-            jobs.append(Counting(part, servers, lambda *asked: instance.lookup(*asked)))
+            jobs.append(Counting(part, servers, lambda *asked: instance.lookup(*asked), sink))
             return jobs[-1]
 
+        sink = None if sink_path is None else BatchSink(Path(sink_path))
         instance = Instance(
-            plan(app), settings(app, servers, Path(state), **options), make, listener=lines, probe=probe
+            plan(app, batches=sink is not None),
+            settings(app, servers, Path(state), **options),
+            make,
+            listener=lines,
+            probe=probe,
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, instance.stop)
         try:

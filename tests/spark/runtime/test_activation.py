@@ -7,7 +7,7 @@ import pytest
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
 from kohort.spark.program.committed_metadata import Fingerprint, metadata
-from kohort.spark.runtime.activation import stream_time_of
+from kohort.spark.runtime.activation import batches_begun, stream_time_of
 
 AT = TopicPartition("s", 0)
 
@@ -22,3 +22,12 @@ def test_what_is_committed_beside_an_offset() -> None:
     assert stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, p)), AT, Fingerprint("p", ("0a1b2c3d",))) == 7
     with pytest.raises(ApplicationError, match=r"s-0.*another version of the program"):
         stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, q)), AT, p)
+
+
+def test_a_batch_that_was_begun_counts_where_the_task_goes_on_there() -> None:
+    begun = OffsetAndMetadata(7, metadata=metadata(None, Fingerprint("p"), 12))
+    assert batches_begun({AT: begun}, {AT: 7}) == {AT: 12}
+    assert batches_begun({AT: begun}, {AT: 9}) == {}  # retention has deleted where it began
+    assert batches_begun({AT: OffsetAndMetadata(7, metadata=metadata(5, Fingerprint("p")))}, {AT: 7}) == {}
+    assert batches_begun({AT: OffsetAndMetadata(7, metadata="by hand")}, {AT: 7}) == {}
+    assert batches_begun({AT: None}, {AT: 0}) == {}

@@ -71,3 +71,18 @@ def test_streams_are_read_in_order_unless_they_are_held() -> None:
             seen.append(plan.ranges[0].topic)
             _moved(positions, plan)
         assert seen == expected
+
+
+def test_a_batch_that_was_begun_is_the_same_again_whatever_the_limit() -> None:
+    ends = {At("s", 0): 90, At("s", 1): 90}
+    positions = {At("s", 0): 10, At("s", 1): 10}
+    this = PollRound({"0": SubtopologyInputs("s", {})}, ends)
+    plan = this.next(positions, [T0, T1], _ten, until={At("s", 0): 60})
+    assert plan is not None
+    assert {each.partition: (each.start, each.end) for each in plan.ranges} == {0: (10, 60), 1: (10, 20)}
+    assert set(plan.tasks) == {T0, T1}
+
+
+def test_a_batch_whose_end_is_not_seen_yet_waits() -> None:
+    this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 50})
+    assert this.next({At("s", 0): 10}, [T0], _ten, until={At("s", 0): 60}) is None

@@ -17,6 +17,9 @@ _READ_OPTIONS: Final = {
     "includeheaders", "isolation", "maxrecordsperpartition", "minpartitions", "path", "servers", "startingoffsets",
     "startingoffsetsbytimestamp", "startingtimestamp", "subscribe", "subscribepattern", "topic",
 }  # fmt: skip
+STREAM_OPTIONS: Final = frozenset({"groupid", "maxoffsetspertrigger"})
+"""What only a stream has; see `StreamOptions`."""
+
 _WRITE_OPTIONS: Final = {"path", "servers", "topic"}
 _SPELLING: Final = {"subscribepattern": "subscribePattern", "path": "path (the argument of load(…))"}
 
@@ -100,8 +103,8 @@ class ReadOptions:
             assigned=None if assigned is None else _assigned(assigned),
             start=_bound(options, "starting", EARLIEST),
             end=_bound(options, "ending", LATEST),
-            min_partitions=_whole_number("minPartitions", options.get("minpartitions", "1")),
-            max_records=None if most is None else _whole_number("maxRecordsPerPartition", most),
+            min_partitions=whole_number("minPartitions", options.get("minpartitions", "1")),
+            max_records=None if most is None else whole_number("maxRecordsPerPartition", most),
             headers=_flag("includeHeaders", options.get("includeheaders", "false")),
             committed=isolation == "read_committed",
             fail_on_data_loss=_flag("failOnDataLoss", options.get("failondataloss", "true")),
@@ -158,7 +161,11 @@ def _config(options: Mapping[str, str], known: set[str]) -> tuple[ClientConfig, 
     unknown = {name for name in options if name not in known and not name.startswith("kafka.")}
     if unknown:
         name, names = min(unknown), ", ".join(sorted(known - {"path"}))
-        why = "is for reading only" if name in _READ_OPTIONS else "isn't known"
+        why = "isn't known"
+        if name in STREAM_OPTIONS:
+            why = "is for readStream only"
+        elif name in _READ_OPTIONS:
+            why = "is for reading only"
         raise ValueError(f"option {name!r} {why}; there are {names}, and kafka.…")
     servers = options.get("servers") or options.get("kafka.bootstrap.servers")
     if not servers:
@@ -174,7 +181,7 @@ def _config(options: Mapping[str, str], known: set[str]) -> tuple[ClientConfig, 
 def _bound(options: Mapping[str, str], which: str, default: int) -> Bound:
     # The first of these that is given counts, as in Spark's connector.
     if (time := options.get(f"{which}timestamp")) is not None:
-        return Bound(time=_whole_number(f"{which}Timestamp", time, least=0))
+        return Bound(time=whole_number(f"{which}Timestamp", time, least=0))
     if (times := options.get(f"{which}offsetsbytimestamp")) is not None:
         return Bound(times=_by_partition(f"{which}OffsetsByTimestamp", times, 0))
     offsets = options.get(f"{which}offsets")
@@ -206,7 +213,7 @@ def _assigned(text: str) -> dict[str, tuple[int, ...]]:
         raise ValueError(f'assign={text!r} should be JSON such as {{"flights": [0, 1]}}') from None
 
 
-def _whole_number(name: str, text: str, least: int = 1) -> int:
+def whole_number(name: str, text: str, least: int = 1) -> int:
     try:
         number = int(text)
     except ValueError:

@@ -17,11 +17,11 @@ def plan_ranges(reader: RangeReader, options: ReadOptions) -> list[Range]:
         ValueError: a topic, partition or offset doesn't exist.
         KafkaError, ClientError: no broker answers.
     """
-    partitions = _partitions(reader, options)
-    first = _offsets(reader, partitions, EARLIEST, options.committed)
-    last = _offsets(reader, partitions, LATEST, options.committed)
-    starts = _resolve(reader, options, options.start, "starting", first, last)
-    ends = _resolve(reader, options, options.end, "ending", first, last)
+    partitions = partitions_to_read(reader, options)
+    first = log_offsets(reader, partitions, EARLIEST, options.committed)
+    last = log_offsets(reader, partitions, LATEST, options.committed)
+    starts = resolve_bound(reader, options, options.start, "starting", first, last)
+    ends = resolve_bound(reader, options, options.end, "ending", first, last)
     return [Range(*at, starts[at], ends[at]) for at in partitions if starts[at] < ends[at]]
 
 
@@ -42,7 +42,8 @@ def divide_ranges(ranges: list[Range], min_ranges: int, max_records: int | None)
     return divided
 
 
-def _partitions(reader: RangeReader, options: ReadOptions) -> list[TopicPartition]:
+def partitions_to_read(reader: RangeReader, options: ReadOptions) -> list[TopicPartition]:
+    """The partitions that exist now, of what the options name. Raises as `plan_ranges`."""
     if options.assigned is not None:
         wanted = options.assigned
         for topic, numbers in wanted.items():
@@ -60,14 +61,19 @@ def _partitions(reader: RangeReader, options: ReadOptions) -> list[TopicPartitio
     return [TopicPartition(topic, number) for topic in topics for number in reader.partitions(topic)]
 
 
-def _offsets(
+def log_offsets(
     reader: RangeReader, partitions: list[TopicPartition], time: int, committed: bool
 ) -> dict[TopicPartition, int]:
+    """The first offsets (`time` is EARLIEST) or the ends (LATEST) of partitions.
+
+    Args:
+        committed: whether the end is where an open transaction begins, if there is one.
+    """
     found = reader.offsets(dict.fromkeys(partitions, time), committed=committed)
     return {at: 0 if offset is None else offset for at, offset in found.items()}
 
 
-def _resolve(
+def resolve_bound(
     reader: RangeReader,
     options: ReadOptions,
     bound: Bound,

@@ -44,26 +44,30 @@ class TopicReader(DataSourceReader):
         return [RangeInputPartition(each) for each in divided]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, RangeInputPartition):  # Spark passes one of its own if there are none
-            return
-        offsets = partition.range
-        # Spark accepts only batches of exactly this schema.
-        schema = arrow_schema(self._schema)
-        batches = shared(self._options.config).read_typed(offsets, committed=self._options.committed)
-        for batch, types in batches:
-            rows = batch.num_rows
-            columns = {
-                "key": batch.column("key"),
-                "value": batch.column("value"),
-                "topic": pa.repeat(offsets.topic, rows),
-                "partition": pa.repeat(pa.scalar(offsets.partition, pa.int32()), rows),
-                "offset": batch.column("offset"),
-                "timestamp": batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")),
-                "timestampType": types,
-            }
-            if self._options.headers:
-                columns["headers"] = _headers(batch.column("headers"), schema.field("headers").type)
-            yield pa.RecordBatch.from_pydict(columns, schema=schema)
+        return read_partition(partition, self._options, self._schema)
+
+
+def read_partition(partition: InputPartition, options: ReadOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The records of a task's range."""
+    if not isinstance(partition, RangeInputPartition):  # Spark passes one of its own if there are none
+        return
+    offsets = partition.range
+    # Spark accepts only batches of exactly this schema.
+    arrow = arrow_schema(schema)
+    for batch, types in shared(options.config).read_typed(offsets, committed=options.committed):
+        rows = batch.num_rows
+        columns = {
+            "key": batch.column("key"),
+            "value": batch.column("value"),
+            "topic": pa.repeat(offsets.topic, rows),
+            "partition": pa.repeat(pa.scalar(offsets.partition, pa.int32()), rows),
+            "offset": batch.column("offset"),
+            "timestamp": batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")),
+            "timestampType": types,
+        }
+        if options.headers:
+            columns["headers"] = _headers(batch.column("headers"), arrow.field("headers").type)
+        yield pa.RecordBatch.from_pydict(columns, schema=arrow)
 
 
 def _headers(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -17,9 +17,11 @@ from pyspark.sql.types import (
 )
 
 from kohort.spark.datasource.options import ReadOptions, WriteOptions
+from kohort.spark.datasource.stream_options import StreamOptions, without_stream_options
 
 if TYPE_CHECKING:
     from kohort.spark.datasource.reader import TopicReader
+    from kohort.spark.datasource.stream_reader import TopicStreamReader
     from kohort.spark.datasource.writer import TopicWriter
 
 
@@ -27,9 +29,11 @@ class KohortDataSource(DataSource):
     """Reads ranges of Kafka topics, and writes to topics.
 
         spark.read.format("kohort").option("servers", "localhost:9092").option("topic", "flights").load()
+        spark.readStream.format("kohort").option("servers", "localhost:9092").option("topic", "flights").load()
         df.write.format("kohort").option("servers", "localhost:9092").option("topic", "out").mode("append").save()
 
-    Options and columns are those of Spark's own Kafka connector where it has them; see `ReadOptions`, `WriteOptions`.
+    Options and columns are those of Spark's own Kafka connector where it has them; see `ReadOptions`,
+    `StreamOptions`, `WriteOptions`.
     """
 
     @classmethod
@@ -48,7 +52,7 @@ class KohortDataSource(DataSource):
             StructField("timestamp", TimestampType()),
             StructField("timestampType", IntegerType()),
         ]
-        if ReadOptions.of(self.options).headers:
+        if ReadOptions.of(without_stream_options(self.options)).headers:
             header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
             fields.append(StructField("headers", ArrayType(header)))
         return StructType(fields)
@@ -61,8 +65,7 @@ class KohortDataSource(DataSource):
         """
         from kohort.spark.datasource.reader import TopicReader
 
-        if schema != self.schema():
-            raise ValueError("the columns of a topic are fixed: leave out .schema(…), and select from what is there")
+        self._check(schema)
         return TopicReader(ReadOptions.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
@@ -77,12 +80,12 @@ class KohortDataSource(DataSource):
             raise ValueError('records can only be added to a topic: use .mode("append")')
         return TopicWriter(WriteOptions.of(self.options), schema)
 
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802  # as PySpark calls it
-        """Raises ValueError, which says what to use instead."""
-        raise ValueError(
-            'there is no readStream for format("kohort"): a stream is an application, kohort.spark.StreamsApp, with '
-            "app.stream(…). spark.read reads what is there now"
-        )
+    def streamReader(self, schema: StructType) -> TopicStreamReader:  # noqa: N802  # as PySpark calls it
+        """Returns the reader of a stream. Raises as `reader`."""
+        from kohort.spark.datasource.stream_reader import TopicStreamReader
+
+        self._check(schema)
+        return TopicStreamReader(StreamOptions.of(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802
         """Raises ValueError, which says what to use instead."""
@@ -90,3 +93,7 @@ class KohortDataSource(DataSource):
             'there is no writeStream for format("kohort"): write each batch with .foreachBatch and '
             'df.write.format("kohort"), or make it an application, kohort.spark.StreamsApp, with stream.to(…)'
         )
+
+    def _check(self, schema: StructType) -> None:
+        if schema != self.schema():
+            raise ValueError("the columns of a topic are fixed: leave out .schema(…), and select from what is there")

@@ -36,6 +36,7 @@ from kohort.spark.jobs.terminals import (
     state_lookup_of,
     state_lookup_schema,
     table_records,
+    to_function,
     to_partials,
     to_rows,
     to_topic,
@@ -55,6 +56,7 @@ from kohort.spark.program.compiled import (
     SourceSpec,
     Step,
     TableStore,
+    ToFunction,
     ToPartials,
     TopicInput,
     ToRows,
@@ -107,6 +109,8 @@ class Plans:
         match branch.terminal:
             case ToTopic():
                 return to_topic(rows, branch.terminal, branch.terminal.event_time or source.event_time)
+            case ToFunction():
+                return to_function(rows, branch.terminal)
             case ToRows():
                 return to_rows(rows, branch.terminal)
             case ToPartials(aggregate=spec):

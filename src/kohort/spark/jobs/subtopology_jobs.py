@@ -25,8 +25,9 @@ from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.session_settings import shuffle_into
 from kohort.spark.jobs.stages.context import READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
+from kohort.spark.jobs.stages.pack_rows import unpack_rows
 from kohort.spark.jobs.stages.stream_time import largest_times
-from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToPartials, TopicInput
+from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToFunction, ToPartials, TopicInput
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
 from kohort.spark.reading.secrets import without_secrets
 
@@ -117,6 +118,17 @@ class SubtopologyJobs:
         keyed = in_order(rows[0].filter(rows[0]["key"].is_valid()))
         statistics.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
         return EpochOutput({0: last_of_each_key(keyed)}, statistics)
+
+    def call(self, branch: int, batch_id: str, rows: pa.Table) -> None:
+        """Gives a function of the user's the rows of a batch (one at least), as `run` returned them.
+
+        Raises:
+            Exception: whatever the function raises.
+        """
+        terminal = self._subtopology.branches[branch].terminal
+        assert isinstance(terminal, ToFunction)
+        table = unpack_rows(rows["value"], terminal.schema.names)
+        terminal.function(self._spark.createDataFrame(table, terminal.schema), batch_id)
 
     def warm_up(self) -> None:
         """Runs its jobs on nothing, so that code is compiled and Python workers run before there are records.

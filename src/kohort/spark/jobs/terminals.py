@@ -30,11 +30,12 @@ from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.encode_values import DELETES, ValueEncoding, encode_values_stage
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
+from kohort.spark.jobs.stages.pack_rows import pack_rows_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
 from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.aggregates.columnwise import Fold
-from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
+from kohort.spark.program.compiled import AggregateSpec, Route, ToFunction, ToPartials, ToRows, ToTopic
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
 
 _LONG = T.LongType()
@@ -82,6 +83,15 @@ def headers(given: Column, kind: T.DataType) -> Column:
         named, lambda each: F.struct(each["key"].alias("key"), each["value"].cast("binary").alias("value"))
     )
     return F.coalesce(made, F.array().cast("array<struct<key: string, value: binary>>"))
+
+
+def to_function(rows: DataFrame, terminal: ToFunction) -> DataFrame:
+    """Rows as Arrow in `value`, a record for some rows of a task: the driver gives them to a function as they were."""
+    names = enumerate(terminal.schema.names)
+    given = rows.select(PARTITION, *[column(name).alias(numbered(number)) for number, name in names])
+    packed = given.mapInArrow(pack_rows_stage(), "value binary, partition int")
+    none = F.lit(None)
+    return _records(packed, none, column("value"), column("partition"), none, none)
 
 
 def to_rows(rows: DataFrame, terminal: ToRows) -> DataFrame:

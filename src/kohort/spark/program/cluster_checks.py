@@ -200,6 +200,5 @@ def _remedy(name: str, *, running: bool) -> str:
     stop = "stop its instances, then " if running else ""
     return (
         f"Give the changed program another application_id, which begins from nothing; or {stop}reset this one: "
-        f"delete the group (kohort groups delete {name}), its topics {name}-*-repartition and {name}-*-changelog, "
-        f"and its folder in state_dir"
+        f"kohort apps reset {name} --state-dir STATE_DIR removes its group, its internal topics and its state"
     )

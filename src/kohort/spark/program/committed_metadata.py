@@ -1,4 +1,7 @@
-"""The metadata of committed offsets: the stream time, with which the task's next owner goes on, and the program."""
+"""The metadata of committed offsets: the stream time, with which the task's next owner goes on, and the program.
+
+And, where rows go to a function of the user's, the end of the batch that begins at the offset: see `Committed`.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,25 @@ class Fingerprint:
 
 
 class Committed(NamedTuple):
-    """The largest event time that was read of the stream (ms; None: nothing yet), and the program's fingerprint."""
+    """What an offset was committed with.
+
+    Attributes:
+        stream_time: the largest event time that was read of the stream (ms; None: nothing yet).
+        program: the program's fingerprint.
+        until: the end of the batch that was begun at the offset. A function may have had it, so it has to be the same
+            batch when it is tried again. None: no batch was begun.
+    """
 
     stream_time: int | None
     program: Fingerprint
+    until: int | None = None
 
 
-def metadata(stream_time: int | None, program: Fingerprint) -> str:
+def metadata(stream_time: int | None, program: Fingerprint, until: int | None = None) -> str:
     """The text of the metadata."""
     said: dict[str, Any] = {"stream_time": stream_time, "program": program.text}
+    if until is not None:
+        said["until"] = until
     if program.expressions:
         said["expressions"] = "".join(program.expressions)
     return json.dumps(said, separators=(",", ":"))
@@ -47,8 +60,13 @@ def committed_by(text: str) -> Committed | None:
     try:
         said = json.loads(text)
         stream_time, program = said["stream_time"], said["program"]
+        until = said.get("until")
         digests = str(said.get("expressions", ""))
         expressions = tuple(digests[at : at + _DIGEST] for at in range(0, len(digests), _DIGEST))
-        return Committed(None if stream_time is None else int(stream_time), Fingerprint(str(program), expressions))
+        return Committed(
+            None if stream_time is None else int(stream_time),
+            Fingerprint(str(program), expressions),
+            None if until is None else int(until),
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

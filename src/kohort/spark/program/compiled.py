@@ -348,6 +348,19 @@ class ToTopic:
 
 
 @dataclass(frozen=True)
+class ToFunction:
+    """Rows go to a function of the user's, in the driver, with the id of their batch.
+
+    Attributes:
+        function: takes a DataFrame and the id.
+        schema: of the rows.
+    """
+
+    function: Callable[[Any, str], object]
+    schema: StructType
+
+
+@dataclass(frozen=True)
 class ToRows:
     """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they lie where a table's keys do.
 
@@ -389,7 +402,7 @@ class Discard:
     """Nothing becomes of the rows: a processor that only keeps state has made them."""
 
 
-Terminal = ToTopic | ToRows | ToPartials | Aggregate | Discard
+Terminal = ToTopic | ToFunction | ToRows | ToPartials | Aggregate | Discard
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from kohort.spark.program.compiled import (
     Step,
     TableStore,
     Terminal,
+    ToFunction,
     ToPartials,
     TopicInput,
     ToRows,
@@ -47,6 +48,7 @@ from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
     AggregateDef,
+    ForEachBatchDef,
     Graph,
     JoinDef,
     Origin,
@@ -140,6 +142,8 @@ class _Compiler:
         for end in self._graph.ends:
             if isinstance(end, SinkDef):
                 self._sink(self._flow(end.stream), end.output, self._root(end.stream))
+            elif isinstance(end, ForEachBatchDef):
+                self._for_each_batch(self._flow(end.stream), end)
             else:
                 self._aggregate(self._flow(end.grouped._stream), end)
         self._discard()
@@ -157,7 +161,7 @@ class _Compiler:
     # Sources ---------------------------------------------------------------------------------------------------------
 
     def _read_sources(self) -> None:
-        streams = [end.stream if isinstance(end, SinkDef) else end.grouped._stream for end in self._graph.ends]
+        streams = [end.grouped._stream if isinstance(end, AggregateDef) else end.stream for end in self._graph.ends]
         ended = {source for stream in (*streams, *self._graph.processed) for source in self._roots(stream)}
         names = self._names
         for each in self._graph.sources:
@@ -425,6 +429,19 @@ class _Compiler:
         end = row_output(flow.where, output, schema, flow.frame, source.on_error)
         read = flow.draft.input.event_time if isinstance(flow.draft.input, (TopicInput, RowsInput)) else None
         self._end(flow, replace(end, event_time=None if flow.event_time == read else flow.event_time))
+
+    def _for_each_batch(self, flow: _Flow, end: ForEachBatchDef) -> None:
+        where = f"{flow.where}: for_each_batch"
+        schema = _without_partition(flow.frame.schema)
+        if not schema.names:
+            raise ProgramError(f"{where}: there is no column left to give")
+        if PARTITION not in flow.frame.columns:
+            raise ProgramError(
+                f"{where}: a transform before it loses the column {PARTITION}, which says whose batch a row is in: it "
+                f"goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
+                f"mapInArrow or a union. Say .repartition(…) after it"
+            )
+        self._end(flow, ToFunction(end.function, schema))
 
     def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
         where = f"{flow.where}: aggregate({end.name!r})"

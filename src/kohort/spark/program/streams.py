@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from kohort.spark.formats.schema_registry import SchemaRegistry
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "FunctionDef", "GlobalTable", "Graph", "GroupedStream", "JoinDef", "Origin",
-    "OutputDef",
-    "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
+    "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "FunctionDef", "GlobalTable", "Graph", "GroupedStream",
+    "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream",
+    "StreamJoinDef", "Table", "TransformDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -186,9 +186,17 @@ class AggregateDef:
     streamed: bool = False
 
 
+@dataclass(eq=False)
+class ForEachBatchDef:
+    """A stream's rows go to a function."""
+
+    stream: Stream
+    function: Callable[[DataFrame, str], object]
+
+
 Origin = SourceDef | RepartitionDef | AggregateDef
 StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef
-End = SinkDef | AggregateDef
+End = SinkDef | ForEachBatchDef | AggregateDef
 
 
 @dataclass(eq=False)
@@ -236,7 +244,10 @@ class Stream(Shortcuts):
     Each method gives another stream and leaves this one as it is, so a stream can be used several times.
     """
 
-    instead = "it has transform, where, select, with_columns, branch, peek, join, repartition, group_by and to"
+    instead = (
+        "it has transform, where, select, with_columns, branch, peek, join, join_stream, repartition, dedupe, group_by, "
+        "to and for_each_batch"
+    )
 
     def __init__(self, graph: Graph, origin: Origin, steps: tuple[StepDef, ...] = ()) -> None:
         self._graph = graph
@@ -487,6 +498,24 @@ class Stream(Shortcuts):
             auto_register=auto_register, delimiter=delimiter,
         )  # fmt: skip
         self._graph.ends.append(SinkDef(self, output))
+        return self
+
+    def for_each_batch(self, function: Callable[[DataFrame, str], object]) -> Stream:
+        """Give the rows to a function, a batch at a time, and go on with this stream.
+
+            def write(rows: DataFrame, batch_id: str) -> None: ...
+
+        A batch has the rows of one task from one epoch. The function is called in the driver before the epoch is
+        committed, and again if the epoch fails or its instance dies in between: then with the same id, on whichever
+        instance, and with rows of the same records. So a sink that keeps the id with the rows, in one transaction, and
+        passes over an id that it has, takes each record once. See "Sinks of one's own" in docs/pipeline.md.
+
+        Raises:
+            ProgramError: no function is given.
+        """
+        if not callable(function):
+            raise ProgramError(f"for_each_batch takes a function of a DataFrame and an id, not {function!r}")
+        self._graph.ends.append(ForEachBatchDef(self, function))
         return self
 
     def _advice(self, name: str) -> str:

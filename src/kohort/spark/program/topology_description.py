@@ -17,6 +17,7 @@ from kohort.spark.program.compiled import (
     Step,
     TableStore,
     Terminal,
+    ToFunction,
     ToPartials,
     ToRows,
     ToTopic,
@@ -127,6 +128,8 @@ def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:
             yield at.then(names.sink(terminal.topic))
         case Discard():
             pass
+        case ToFunction():
+            yield at.then(names.processor("KSTREAM-FOREACH"))
         case ToPartials():
             combine = at.then(names.processor("KSTREAM-COMBINE"))
             yield combine

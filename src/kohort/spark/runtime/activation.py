@@ -30,10 +30,17 @@ _UNSTABLE_MS: Final = 2_000
 
 
 class Activated(NamedTuple):
-    """Where a task reads on, by partition, and the stream time that it goes on from (ms; None: nothing read yet)."""
+    """Where a task reads on.
+
+    Attributes:
+        positions: the next offset, by partition.
+        stream_time: that it goes on from (ms; None: nothing read yet).
+        until: where the batch ends that was begun there and isn't known to be done, by partition.
+    """
 
     positions: dict[TopicPartition, int]
     stream_time: int | None
+    until: Mapping[TopicPartition, int] = {}
 
 
 class Activation:
@@ -76,12 +83,13 @@ class Activation:
         committed = await self._committed(task)
         await self._probe("known")
         positions, stream_time = await self._places(task, committed)
+        until = batches_begun(committed, positions)
         changelogs = self._plan.changelogs(task)
         async with asyncio.TaskGroup() as group:
             for name, store in stores.items():
                 group.create_task(self._restore(task, store, changelogs[name]))
         await self._probe("restored")
-        return Activated(positions, stream_time)
+        return Activated(positions, stream_time, until)
 
     async def _committed(self, task: TaskId) -> dict[TopicPartition, OffsetAndMetadata | None]:
         # If a transaction of another instance stays open for longer, this fails and the task is activated again: the
@@ -128,6 +136,19 @@ class Activation:
             )  # fmt: skip
 
         await self._changelogs.restore(store, changelog, progress)
+
+
+def batches_begun(
+    committed: Mapping[TopicPartition, OffsetAndMetadata | None], positions: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Where the batches end that were begun at the positions, by partition."""
+    found = {}
+    for partition, at in committed.items():
+        if at is not None and at.offset == positions[partition]:
+            said = committed_by(at.metadata)
+            if said is not None and said.until is not None and said.until > at.offset:
+                found[partition] = said.until
+    return found
 
 
 def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: Fingerprint) -> int | None:

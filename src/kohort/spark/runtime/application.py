@@ -28,6 +28,7 @@ from kohort.spark.runtime.queryable_instance import QueryableInstance
 from kohort.spark.runtime.shutdown import Shutdown
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from kohort.spark.executor_rpc.server import RpcServer
@@ -201,6 +202,9 @@ class SparkJobs:
     def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
         with _stopping():
             return self._jobs.run_table(self._tables[table], epoch_input)
+
+    def call(self, branch: int, batch_id: str, rows: pa.Table) -> None:
+        self._jobs.call(branch, batch_id, rows)
 
     def warm_up(self) -> None:
         """Run all of them on nothing. What goes wrong is left for an epoch to meet, which knows what to do about it."""

@@ -205,7 +205,10 @@ class ChainEpochs:
             return held is not None
 
         if self._round is not None:
-            plan = self._round.next(self.positions(), running, lambda name: self._limits[name].records, held=is_held)
+            until = {partition: end for task in running for partition, end in self.tasks[task].until.items()}
+            plan = self._round.next(
+                self.positions(), running, lambda name: self._limits[name].records, until=until, held=is_held
+            )
         if plan is not None:
             self._has_read = True
             self.epoch = self._planned(replace(plan, mergers=self._merging(plan)))
@@ -229,7 +232,18 @@ class ChainEpochs:
             for number, tasks in plan.mergers.items()
         }
         epoch_input = EpochInput(self._numbers[plan.subtopology], plan.ranges, known, of_topic, mergers)
-        return Epoch(plan, epoch_input, table, times)
+        return Epoch(plan, epoch_input, table, times, begun=self._begun(plan, times) if table is None else {})
+
+    def _begun(self, plan: EpochPlan, times: Mapping[int, int | None]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What is committed before an epoch whose rows go to functions: where their batches begin, and until where."""
+        if not self.chain.subtopologies[plan.subtopology].calls:
+            return {}
+        return {
+            TopicPartition(each.topic, each.partition): OffsetAndMetadata(
+                each.start, metadata=metadata(times[each.partition], self._program, each.end)
+            )
+            for each in plan.ranges
+        }
 
     # Merging at once ---------------------------------------------------------------------------------------------
     #
@@ -338,7 +352,9 @@ class ChainEpochs:
             return
         for each, task_id in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True):
             task = self.tasks[task_id]
-            task.positions[TopicPartition(each.topic, each.partition)] = each.end
+            at = TopicPartition(each.topic, each.partition)
+            task.positions[at] = each.end
+            task.until.pop(at, None)
             task.stream_time, task.failures = epoch.stream_times[each.partition], 0
         for number, tasks in epoch.plan.mergers.items():
             times = epoch.merger_times.get(number, {})

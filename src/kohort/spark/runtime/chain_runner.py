@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kohort.client.errors import RequestTimeoutError
 from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.epoch import EpochInput, EpochOutput
+from kohort.spark.epoch import ROWS_SCHEMA, EpochInput, EpochOutput
 from kohort.spark.jobs.drop_reasons import NO_TOPIC
 from kohort.spark.runtime.chain import Chain
 from kohort.spark.runtime.effects import Epoch
@@ -22,6 +25,8 @@ from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.named_topics import addressed, named_topics
 from kohort.spark.state import Store
 from kohort.streams.tasks import TaskId
+
+log = logging.getLogger(__name__)
 
 THREAD_NAME: Final = "kohort-subtopology"
 
@@ -39,6 +44,9 @@ class Jobs(Protocol):
     def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
         """Read one of its tables."""
 
+    def call(self, branch: int, batch_id: str, rows: pa.Table) -> None:
+        """Give a function of the user's the rows of a branch that one task has made, as `run` returned them."""
+
     def cancel(self) -> None:
         """Make what runs fail soon. From any thread."""
 
@@ -51,6 +59,9 @@ class Committer(Protocol):
 
     async def missing(self, topics: Collection[str]) -> frozenset[str]:
         """Those of some topics that aren't there."""
+
+    async def begin_batches(self, begun: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit where batches begin, with where they end as metadata."""
 
     async def send(self, writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Begin a transaction, and send an epoch's records and offsets in it."""
@@ -104,6 +115,9 @@ class ChainRunner:
             (name, task.partition): store for task in epoch.plan.all_tasks for name, store in self._stores(task).items()
         }
         await self._probe("planned")
+        if epoch.begun:
+            await self._begin(epoch.begun)
+            await self._probe("batches begun")
         output = await self._thread.run(self._job, epoch)
         await self._probe("job")
         if (record := first_unreadable(plan, output.statistics.dead)) is not None:
@@ -122,6 +136,9 @@ class ChainRunner:
             },
         )
         self.out_records, self.repartitioned = self._writes.records, self._writes.repartitioned
+        if epoch.begun:
+            await self._thread.run(self._call, epoch, output)
+            await self._probe("called")
         return output
 
     async def send(self, epoch: Epoch) -> None:
@@ -188,6 +205,27 @@ class ChainRunner:
         if epoch.table is None:
             return self._jobs[name].run(epoch.epoch_input)
         return self._jobs[name].run_table(epoch.table, epoch.epoch_input)
+
+    async def _begin(self, begun: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit where batches end before a function gets them; for as long as the coordinator can't be reached."""
+        while True:
+            try:
+                await self.committer.begin_batches(begun)
+            except RequestTimeoutError as error:
+                log.info("subtopology %s: batches can't be begun yet: %s", self.chain, error)
+            else:
+                return
+
+    def _call(self, epoch: Epoch, output: EpochOutput) -> None:
+        """Give functions their rows: those of each task for themselves, which are the same if it is done elsewhere."""
+        name = epoch.plan.subtopology
+        for branch in self.chain.subtopologies[name].calls:
+            rows = output.rows.get(branch, ROWS_SCHEMA.empty_table())
+            for each in epoch.plan.ranges:
+                mine = rows.filter(pc.equal(rows["partition"], each.partition))
+                if mine.num_rows:
+                    batch_id = f"{each.topic}-{each.partition}:{each.start}-{each.end}"
+                    self._jobs[name].call(branch, batch_id, mine)
 
     def _cancel_job(self) -> None:
         for jobs in list(self._jobs.values()):

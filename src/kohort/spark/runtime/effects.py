@@ -28,6 +28,7 @@ class Epoch:
         table: whose records these are; None: the stream's.
         stream_times: of its tasks (ms), by partition: before the job, then with what it read.
         merger_times: of tasks that have merged rows at once, with those (ms), by branch and partition.
+        begun: what is committed before its job, if functions of the user's get its rows: see `Committed.until`.
         statistics: of the job, once it is done.
         offsets: what is committed, once the job is done.
     """
@@ -37,6 +38,7 @@ class Epoch:
     table: str | None
     stream_times: dict[int, int | None]
     merger_times: dict[int, dict[int, int | None]] = field(default_factory=dict)
+    begun: Mapping[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     statistics: EpochStatistics | None = None
     offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
 

@@ -126,6 +126,15 @@ class EpochCommitter:
         self._seen |= set(asked) - missing
         return missing
 
+    async def begin_batches(self, begun: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit where batches begin, with where they end as metadata; without a transaction, as nothing is done yet.
+
+        Raises:
+            CommitFailedError: the tasks are another member's.
+            RequestTimeoutError: the coordinator can't be reached.
+        """
+        await self._member.commit(begun)
+
     async def commit(self) -> dict[tuple[str, int], int]:
         """Commit the transaction; asked again, the brokers say what became of it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from kohort.client.types import TopicPartition
 from kohort.spark.epoch import OffsetRange
@@ -76,6 +77,7 @@ class PollRound:
         tasks: Sequence[TaskId],
         limit: Callable[[str], int],
         *,
+        until: Mapping[TopicPartition, int] = MappingProxyType({}),
         held: Callable[[EpochPlan], bool] = lambda _: False,
     ) -> EpochPlan | None:
         """The next epoch; None when the round is over.
@@ -84,14 +86,15 @@ class PollRound:
             positions: where the tasks read on.
             tasks: those that are ready. One that came after the round began has to wait for the next one.
             limit: how many records at most an epoch of a subtopology reads.
+            until: where batches end that were begun before, whatever the limit: they are to be the same again.
             held: whether such an epoch of a stream isn't to be in this round.
         """
         for name, table, topic in self._tables:
-            if (plan := self._plan(name, table, topic, positions, tasks, limit)) is not None:
+            if (plan := self._plan(name, table, topic, positions, tasks, limit, until)) is not None:
                 return plan
         while self._streams:
             name, topic = self._streams.pop(0)
-            plan = self._plan(name, STREAM, topic, positions, tasks, limit)
+            plan = self._plan(name, STREAM, topic, positions, tasks, limit, until)
             if plan is not None and not held(plan):
                 return plan
         return None
@@ -104,14 +107,20 @@ class PollRound:
         positions: Mapping[TopicPartition, int],
         tasks: Sequence[TaskId],
         limit: Callable[[str], int],
+        until: Mapping[TopicPartition, int],
     ) -> EpochPlan | None:
         waiting: dict[TaskId, int] = {}
+        begun: dict[TaskId, int] = {}
         for task in tasks:
             partition = TopicPartition(topic, task.partition)
             if task.subtopology == subtopology and partition in self._ends and partition in positions:
-                waiting[task] = self._ends[partition] - positions[partition]
+                left = self._ends[partition] - positions[partition]
+                if partition not in until:
+                    waiting[task] = left
+                elif (size := until[partition] - positions[partition]) <= left:
+                    begun[task] = size
         # One record for each at least, so that each gets on.
-        shares = share(max(limit(subtopology), len(waiting)), waiting)
+        shares = begun | share(max(limit(subtopology), len(waiting)), waiting)
         if not shares:
             return None
         ranges = tuple(

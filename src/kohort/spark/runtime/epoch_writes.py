@@ -15,7 +15,7 @@ from kohort.spark.jobs.group_records import group_records
 from kohort.spark.jobs.output_values import output_values, window_starts
 from kohort.spark.runs import runs_of
 from kohort.spark.runtime.named_topics import NamedRows
-from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
+from kohort.spark.runtime.subtopology_plan import CallOutput, StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
 from kohort.spark.runtime.window_closing import Windows, later
 
 Scan = Callable[[str, int, bytes, bytes], pa.Table]
@@ -91,6 +91,8 @@ def epoch_writes(
         after = _after(stream_times, statistics.max_times)
         for index, branch_output in plan.branches.items():
             rows = output.rows.get(index, ROWS_SCHEMA.empty_table())
+            if isinstance(branch_output, CallOutput):
+                continue
             if isinstance(branch_output, StoreOutput):
                 _send_changelogs(out, branch_output, rows, stream_times, after, scan)
             elif index in merged:

@@ -26,6 +26,7 @@ class LocalTask:
         state: see `task_states`.
         operation: the number of the effect that is under way, or was last.
         positions: the next offset of each partition that it reads, while it runs.
+        until: where the batch ends that was begun before it came here, by partition: it is to be the same again.
         merges_from: how far its stream must have been read before rows may be merged at once that were made after what
             is in the topic; None: that isn't known.
         stream_time: the largest event time in what it has read of its stream (ms); None: nothing yet.
@@ -40,6 +41,7 @@ class LocalTask:
     state: TaskState = TaskState.CREATED
     operation: int = 0
     positions: dict[TopicPartition, int] = field(default_factory=dict)
+    until: dict[TopicPartition, int] = field(default_factory=dict)
     merges_from: int | None = None
     stream_time: int | None = None
     failures: int = 0

@@ -14,6 +14,7 @@ from kohort.spark.program.compiled import (
     PartialsInput,
     Program,
     SourceSpec,
+    ToFunction,
     ToPartials,
     TopicInput,
     ToRows,
@@ -23,7 +24,7 @@ from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy, Fail
 from kohort.spark.program.processor_specs import StateSpec
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
-from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
+from kohort.spark.runtime.subtopology_plan import CallOutput, StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
 from kohort.spark.runtime.window_closing import Windows
 
 
@@ -84,9 +85,11 @@ def _buckets(state: StateSpec) -> Windows | None:
 
 def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str] | None = None) -> SubtopologyPlan:
     """What a subtopology reads and writes. `mergers`: those that merge partials, by the topics that they read."""
-    branches: dict[int, TopicOutput | StoreOutput] = {}
+    branches: dict[int, TopicOutput | StoreOutput | CallOutput] = {}
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:
+            case ToFunction():
+                branches[index] = CallOutput()
             case ToTopic(topic=topic, on_error=policy):
                 branches[index] = TopicOutput(topic, unknown=None if policy is None else _by_policy(policy))
             case ToRows(topic=topic):

@@ -11,6 +11,11 @@ from kohort.spark.runtime.window_closing import Windows
 
 
 @dataclass(frozen=True)
+class CallOutput:
+    """Rows that a function of the user's gets, a task's at a time, before the epoch is committed."""
+
+
+@dataclass(frozen=True)
 class Unreadable:
     """What becomes of records that can't be read, or rows that can't be written.
 
@@ -86,12 +91,17 @@ class SubtopologyPlan:
 
     id: str
     inputs: SubtopologyInputs
-    branches: Mapping[int, TopicOutput | StoreOutput] = field(default_factory=dict)
+    branches: Mapping[int, TopicOutput | StoreOutput | CallOutput] = field(default_factory=dict)
     tables: Mapping[str, StoreOutput] = field(default_factory=dict)
     processors: Mapping[str, StoreOutput] = field(default_factory=dict)
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     latest: frozenset[str] = frozenset()
     placed: frozenset[str] = frozenset()
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        """The branches whose rows functions get."""
+        return tuple(number for number, each in self.branches.items() if isinstance(each, CallOutput))
 
     @property
     def stores(self) -> dict[str, str]:

@@ -94,12 +94,17 @@ class TaskManager:
     # What came of effects ----------------------------------------------------------------------------------------
 
     def restored(
-        self, task_id: TaskId, operation: int, positions: Mapping[TopicPartition, int], stream_time: int | None
+        self,
+        task_id: TaskId,
+        operation: int,
+        positions: Mapping[TopicPartition, int],
+        stream_time: int | None,
+        until: Mapping[TopicPartition, int] | None = None,
     ) -> list[Effect]:
         """A task's stores are restored, and it reads on there."""
         task = self._at(task_id, operation)
         if task is not None:
-            task.positions, task.stream_time = dict(positions), stream_time
+            task.positions, task.stream_time, task.until = dict(positions), stream_time, dict(until or {})
             self.epochs[task_id.subtopology].restored(task)
             self._move(task, TaskEvent.RESTORED)
         return self._done()
@@ -210,7 +215,7 @@ class TaskManager:
         if task.state is TaskState.FOLLOWING:
             task.failures = 0  # others go on with what failed here
         if task.state in (TaskState.CREATED, TaskState.SUSPENDED, TaskState.CLOSING):
-            task.positions = {}
+            task.positions, task.until = {}, {}
         for effect in effects:
             self._emit(task, effect)
         if task.state is TaskState.CLOSED:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _FORMAT: Final = 1
 """The format of the directory and its stores. Stores of another format are removed, and restored from changelogs."""
 
-_METADATA_FILE: Final = "state.json"
+METADATA_FILE: Final = "state.json"
 _LOCK: Final = "lock"
 _GLOBAL: Final = "global"
 
@@ -60,13 +60,13 @@ class StateDirectory:
     """
 
     def __init__(self, path: Path | str, application_id: str) -> None:
-        self.path = Path(path) / _file_name(application_id)
+        self.path = Path(path) / file_name(application_id)
         self._mutex = threading.Lock()
         self._open: dict[tuple[str, str], Store] = {}
         self._closed = False
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(self.path / _LOCK)
+            self._lock = lock_directory(self.path)
         except OSError as error:
             raise StateDirectoryError(
                 f"the state directory {self.path} can't be used: {error.strerror}; "
@@ -120,7 +120,7 @@ class StateDirectory:
             self._check_open()
             if any(owner == str(task) and not store.closed for (owner, _), store in self._open.items()):
                 return False
-            shutil.rmtree(self.path / _file_name(str(task)), ignore_errors=True)
+            shutil.rmtree(self.path / file_name(str(task)), ignore_errors=True)
             return True
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class StateDirectory:
             before = self._open.get((owner, name))
             if before is not None and not before.closed:
                 raise StateError(f"store {name} of {owner} is open already")
-            home = self.path / _file_name(owner) / _file_name(name)
+            home = self.path / file_name(owner) / file_name(name)
             try:
                 home.parent.mkdir(exist_ok=True)
             except OSError as error:
@@ -152,7 +152,7 @@ class StateDirectory:
         store = self._open.get((str(task), name))
         if store is not None and not store.closed:
             return store.position
-        home = self.path / _file_name(str(task)) / _file_name(name)
+        home = self.path / file_name(str(task)) / file_name(name)
         with contextlib.closing(Store(home, name, task.partition)) as briefly:
             return briefly.position
 
@@ -172,24 +172,31 @@ class StateDirectory:
         for home in homes:
             shutil.rmtree(home)
         process_id = str(uuid.uuid4()) if metadata is None else metadata.process_id
-        fresh = self.path / f"{_METADATA_FILE}.new"
+        fresh = self.path / f"{METADATA_FILE}.new"
         with fresh.open("wb") as file:
             file.write(msgspec.json.encode(_Metadata(_FORMAT, process_id)))
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(self.path / _METADATA_FILE)
+        fresh.replace(self.path / METADATA_FILE)
         return process_id
 
     def _metadata(self) -> _Metadata | None:
         try:
-            metadata = msgspec.json.decode((self.path / _METADATA_FILE).read_bytes(), type=_Metadata)
+            metadata = msgspec.json.decode((self.path / METADATA_FILE).read_bytes(), type=_Metadata)
             uuid.UUID(metadata.process_id)
         except (FileNotFoundError, ValueError):  # msgspec's errors are ValueErrors
             return None
         return metadata
 
 
-def _locked(path: Path) -> int:
+def lock_directory(home: Path) -> int:
+    """Locks an application's directory for this process; returns the file that holds the lock until it is closed.
+
+    Raises:
+        StateDirectoryError: another process uses it.
+        OSError: its file can't be written.
+    """
+    path = home / _LOCK
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,7 +206,7 @@ def _locked(path: Path) -> int:
         holder = os.pread(file, 32, 0).decode("ascii", "replace").strip()
         os.close(file)
         raise StateDirectoryError(
-            f"the state directory {path.parent} is used by another process" + (f" ({holder})" if holder else "") + "; "
+            f"the state directory {home} is used by another process" + (f" ({holder})" if holder else "") + "; "
             "give each instance on this machine a state_dir of its own, or end that process"
         ) from None
     except BaseException:
@@ -208,7 +215,7 @@ def _locked(path: Path) -> int:
     return file
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     """Quotes a name for any file system."""
     quoted = quote(name, safe="")
     return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted

@@ -1,0 +1,127 @@
+"""`kohort apps`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kohort.cli.client.admin import confirm, with_admin
+from kohort.cli.client.errors import not_found
+from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
+from kohort.cli.terminal import fail, print_json, print_lines, printable
+
+if TYPE_CHECKING:
+    from kohort.cli.client.app_reset import Belongings
+    from kohort.client.admin import Admin
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def apps() -> None:
+    """Makes `reset` a sub-command, even if it is the only one."""
+
+
+@app.command()
+def reset(
+    application: Annotated[str, typer.Argument(metavar="APP", help="Its application id.")],
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="With the application's folder in this state_dir, on this machine."),
+    ] = None,
+    by_name: Annotated[
+        bool, typer.Option("--by-name", help="With topics that only their names tell: APP-…-changelog, -repartition.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove a stopped streams application's state, internal topics and group, so that it begins from nothing.
+
+    kohort apps reset word-count --state-dir /var/lib/kohort-streams
+
+    Its sources and outputs stay. What the group's topology names as internal is removed. A classic group doesn't
+    keep its topology: see with --dry-run which topics are named as the application's, and add --by-name.
+    """
+    from kohort.cli.client.app_reset import as_json as document
+    from kohort.cli.client.app_reset import as_lines, find
+
+    home = None if state_dir is None else _state(state_dir, application)
+    found = with_admin(bootstrap_server, config, timeout, lambda admin: _found(admin, application, home))
+    if not as_json:
+        print_lines(as_lines(found, by_name=by_name))
+    if found.topics_unknown and not by_name and not dry_run:
+        fail(
+            f"nothing tells which topics are {application}'s but their names: look whether {', '.join(found.by_name)} "
+            "may go, and give --by-name; nothing was done",
+            1,
+        )
+    if not dry_run:
+        confirm(f"Remove all of that? {application} begins from nothing then", yes=yes)
+        if state_dir is not None and home is not None:
+            _delete_state(state_dir, application)
+
+        async def remove(admin: Admin) -> None:
+            stopped = await find(admin, application, None)
+            _check(stopped)
+            # The group goes last: as long as it is there, another try knows what else belongs to the application.
+            topics = [*found.topics, *(found.by_name if by_name else ())]
+            if topics:
+                await admin.topics.delete(*topics)
+            if stopped.group is not None:
+                await admin.groups.delete(application)
+
+        with_admin(bootstrap_server, config, timeout, remove, changes=True)
+    if as_json:
+        print_json(document(found, done=not dry_run))
+    elif not dry_run:
+        typer.echo(f"{printable(application)} is reset")
+
+
+async def _found(admin: Admin, application: str, home: Path | None) -> Belongings:
+    from kohort.cli.client.app_reset import find
+
+    found = await find(admin, application, home)
+    if found.nothing:
+        fail(not_found("group", application, [group.group_id for group in await admin.groups.list()]), 1)
+    _check(found)
+    return found
+
+
+def _check(found: Belongings) -> None:
+    """Ends the command unless the application is one, and stopped."""
+    from kohort.cli.client.app_reset import APPLICATION_TYPES
+
+    group = found.group
+    if group is None:
+        return
+    if group.type not in APPLICATION_TYPES:
+        fail(f"{found.application_id} is a {group.type.value} group, not a streams application's", 1)
+    if group.members:
+        count = f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}"
+        fail(
+            f"{found.application_id} has {count}: stop all instances first, or if they are gone, wait for their "
+            "session timeout; nothing was done",
+            1,
+        )
+
+
+def _state(state_dir: Path, application: str) -> Path | None:
+    from kohort.spark.state.deletion import application_directory
+
+    return application_directory(state_dir, application)
+
+
+def _delete_state(state_dir: Path, application: str) -> None:
+    from kohort.spark.state.deletion import delete_application_directory
+    from kohort.spark.state.errors import StateDirectoryError
+
+    try:
+        delete_application_directory(state_dir, application)
+    except StateDirectoryError as error:
+        fail(f"{error}; nothing was done", 1)
