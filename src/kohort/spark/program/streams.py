@@ -245,8 +245,8 @@ class Stream(Shortcuts):
     """
 
     instead = (
-        "it has transform, where, select, with_columns, branch, peek, join, join_stream, repartition, dedupe, group_by, "
-        "to and for_each_batch"
+        "it has transform, where, select, with_columns, branch, peek, join, join_stream, repartition, dedupe, "
+        "group_by, to and for_each_batch"
     )
 
     def __init__(self, graph: Graph, origin: Origin, steps: tuple[StepDef, ...] = ()) -> None:
