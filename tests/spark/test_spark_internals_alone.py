@@ -18,7 +18,8 @@ from kohort.spark import internals
 SOURCES: Final = Path(internals.__file__).parents[1]
 ADAPTER: Final = Path(internals.__file__)
 PUBLIC: Final = {
-    "pyspark", "pyspark.errors", "pyspark.sql", "pyspark.sql.datasource", "pyspark.sql.functions", "pyspark.sql.types",
+    "pyspark", "pyspark.errors", "pyspark.sql", "pyspark.sql.datasource", "pyspark.sql.functions",
+    "pyspark.sql.streaming.datasource", "pyspark.sql.types",
 }  # fmt: skip
 WITH_PRIVATE_ATTRIBUTES: Final = (
     "core/context.py", "sql/classic/column.py", "sql/classic/dataframe.py", "sql/conf.py", "sql/session.py",

@@ -296,8 +296,8 @@ class StreamsApp:
             session = _session(spark)
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
-            register_schemas(program)
             if not stopping.asked:
+                register_schemas(program)
                 run_application(
                     session, program, self.settings, listeners=listeners, progress=progress, stopping=stopping
                 )
