@@ -187,6 +187,7 @@ def test_what_stages_write_is_kept_once_for_the_run(
     run = server.begin_epoch("0", INPUT)
     assert driver.write("0", run, 1, 0, "s", writes((b"a", b"0"), (b"b", b"0"), (b"c", b"0")))
     assert driver.write("0", run, 1, 0, "s", writes((b"a", b"1"), (b"b", None), (b"c", b"1")))
+    assert driver.write("0", run, 1, 1, "s", writes((b"d", b"0"), (b"e", b"0"), (b"f", b"0")))
     assert driver.write("0", run, 1, 1, "s", writes((b"d", b"1")))
     assert driver.write("0", run, 3, 0, "s", writes((b"a", b"3")))
     assert driver.write("0", run, 3, 0, "of another", writes((b"a", b"3")))

@@ -375,7 +375,9 @@ def test_schemas_that_cannot_be() -> None:
         )
     with pytest.raises(FormatError, match="x: interval"):
         decoder("json", spark.StructType([spark.StructField("x", spark.DayTimeIntervalType())]))
-    with pytest.raises(FormatError, match="'xml' isn't known; there are json, avro, csv, json_schema, protobuf, string, raw"):
+    with pytest.raises(
+        FormatError, match="'xml' isn't known; there are json, avro, csv, json_schema, protobuf, string, raw"
+    ):
         decoder("xml", FLAT)
 
 

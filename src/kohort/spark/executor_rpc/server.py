@@ -372,6 +372,9 @@ class RpcServer:
             epoch = self._epochs.get(request.subtopology)
             if epoch is None or epoch.run != request.run:
                 return ReportResponse(False)
+            if not request.piece:  # of a task that is tried again, which may have fewer pieces
+                same = request.store, request.branch, request.split
+                epoch.writes = {key: value for key, value in epoch.writes.items() if key[:3] != same}
             epoch.writes[request.store, request.branch, request.split, request.piece] = writes
         return ReportResponse(True)
 

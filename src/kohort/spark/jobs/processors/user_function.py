@@ -15,7 +15,7 @@ from kohort.spark.jobs.errors import ProcessorError
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.states import Found, State, at_time, before_time, joined_keys
 from kohort.spark.jobs.processors.times import millis
-from kohort.spark.jobs.time_bounds import LAST_MS
+from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.operations import TIMERS
 
 _NAME: Final = "name"
@@ -67,7 +67,7 @@ class ValueState:
         self.state.delete(self.groups.keys_of(f"{self.name}.delete", groups))
 
 
-@dataclass(frozen=True)
+@dataclass
 class ListState:
     """Rows for each group, in the order in which they were added."""
 
@@ -75,13 +75,23 @@ class ListState:
     state: State
     groups: Groups
     place: int
+    appended: bool = False
 
     def get(self) -> pa.Table:
         """All rows of this call's groups, group by group."""
         return self.groups.beside(self.state.lists(self.groups.keys))
 
     def append(self, rows: pa.Table) -> None:
-        """Adds rows, behind those that are there. One call for each call of the function."""
+        """Adds rows, behind those that are there: once in each call of the function.
+
+        Raises:
+            ProcessorError: it is done again, which would replace what was added.
+        """
+        if self.appended:
+            raise ProcessorError(
+                f"{self.name}.append is called again in one call of the function: give it all rows at once"
+            )
+        self.appended = True
         keys = self.groups.keys_of(f"{self.name}.append", rows)
         places = pa.repeat(pa.scalar(self.place, pa.int64()), len(keys))
         self.state.append(keys, checked(f"{self.name}.append", rows, self.state.columns), places)
@@ -157,7 +167,11 @@ class Timers:
             [rows[name].combine_chunks() for name in self._groups.columns.column_names],
         )
         named = joined_keys(groups, group_keys([_NAME], [rows[_NAME].combine_chunks()]))
-        return at_time(named, millis(rows[_AT].combine_chunks()))
+        times = millis(rows[_AT].combine_chunks())
+        possible = pc.and_(pc.greater_equal(times, FIRST_MS), pc.less_equal(times, LAST_MS))
+        if not pc.all(pc.fill_null(possible, False)).as_py():
+            raise ProcessorError("a timer's `at` is null, or not in the years 1 to 9999")
+        return at_time(named, times)
 
 
 class ProcessState:

@@ -1,0 +1,129 @@
+"""Functions of users: what they are told when they do what can't be, and what timers do."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kohort.spark.jobs.arrow_key_encoding import group_keys
+from kohort.spark.jobs.errors import ProcessorError
+from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
+from kohort.spark.jobs.processors.states import State
+from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
+from kohort.spark.program.operations import TIMERS
+
+from .stores import DictStore
+
+GROUP = pa.schema([("k", pa.string())])
+OUTPUT = pa.schema([("k", pa.string()), ("n", pa.int64())])
+TIME = pa.timestamp("us", "UTC")
+
+
+class Called:
+    """A function, called epoch by epoch, with a list, a value, and timers."""
+
+    def __init__(self, function: Callable[[pa.Table, Any], Any], *, timers: bool = True) -> None:
+        self._processor = UserFunctionProcessor("mine", function, {"log": "list", "n": "value"}, GROUP, OUTPUT)
+        self.stores = {name: DictStore() for name in ("log", "n", *([TIMERS] if timers else []))}
+        kinds = {
+            "log": pa.schema([("n", pa.int64())]),
+            "n": pa.schema([("n", pa.int64())]),
+            TIMERS: pa.schema([*GROUP, ("at", TIME), ("name", pa.string())]),
+        }
+        self._states = {name: State(name, kinds[name], store) for name, store in self.stores.items()}
+        self._offset = 0
+
+    def epoch(self, now: int, *keys: str) -> Made:
+        table = pa.table({"k": list(keys)})
+        times = pa.array([now] * len(keys), pa.int64())
+        offsets = pa.array(range(self._offset, self._offset + len(keys)), pa.int64())
+        self._offset += len(keys)
+        rows = Rows(table, group_keys(["k"], [table["k"].combine_chunks()]), times, times, offsets)
+        made = self._processor.process(rows, TaskState(0, now, self._states))
+        for store in self.stores.values():
+            store.commit()
+        return made
+
+
+def at(ms: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
+
+
+def table(key: str, **columns: Any) -> pa.Table:
+    return pa.table({"k": [key], **{name: [value] for name, value in columns.items()}})
+
+
+WRONG: dict[str, tuple[Callable[[pa.Table, Any], Any], str]] = {
+    "something else": (
+        lambda rows, state: 5,
+        "the function of processor 'mine' must return a pyarrow.Table or None, not",
+    ),
+    "other columns": (lambda rows, state: rows, "the columns must be k, n; n not among k"),
+    "other types": (lambda rows, state: table("a", n="x"), "columns of other types"),
+    "no such state": (lambda rows, state: state["m"], "there is no state 'm'; there are log, n"),
+    "no group": (
+        lambda rows, state: state["n"].put(pa.table({"n": [1]})),
+        "n.put: the columns must be k; k not among n",
+    ),
+    "no table": (lambda rows, state: state["n"].put({"k": 1}), "n.put: it takes a pyarrow.Table, not dict"),
+    "a list that is added to twice": (
+        lambda rows, state: [state["log"].append(table("a", n=1)) for _ in range(2)],
+        "log.append is called again in one call",
+    ),
+    "a timer at no time": (
+        lambda rows, state: state.timers.set(pa.table({"k": ["a"], "at": pa.nulls(1, TIME)})),
+        "a timer's `at` is null",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_a_function_may_not_do(name: str) -> None:
+    function, told = WRONG[name]
+    with pytest.raises(ProcessorError, match=told):
+        Called(function).epoch(0, "a")
+
+
+def test_timers_that_the_program_does_not_know_of() -> None:
+    with pytest.raises(ProcessorError, match=r"say process\(…, timers=True\)"):
+        Called(lambda rows, state: state.timers, timers=False).epoch(0, "a")
+
+
+def test_timers_are_due_once_when_stream_time_has_reached_them() -> None:
+    due: list[list[tuple[str, int, str]]] = []
+
+    def function(rows: pa.Table, state: Any) -> None:
+        due.append(
+            [(row["k"], round(row["at"].timestamp() * 1000), row["name"]) for row in state.timers.due.to_pylist()]
+        )
+        if len(due) == 1:
+            state.timers.set(table("a", at=at(1_000)))
+            state.timers.set(table("a", at=at(1_000), name="other"))
+            state.timers.set(table("b", at=at(2_000)))
+            state.timers.set(table("c", at=at(2_000)))
+        if len(due) == 2:
+            state.timers.delete(table("c", at=at(2_000)))
+
+    called = Called(function)
+    for now in (0, 999, 1_000, 5_000, 6_000):
+        called.epoch(now, "z")
+    assert due == [[], [], [("a", 1_000, ""), ("a", 1_000, "other")], [("b", 2_000, "")], []]
+    assert called.stores[TIMERS].rows == {}
+
+
+def test_groups_are_those_of_rows_and_of_timers() -> None:
+    groups: list[list[str]] = []
+
+    def function(rows: pa.Table, state: Any) -> None:
+        groups.append(state.groups["k"].to_pylist())
+        if len(groups) == 1:
+            state.timers.set(table("b", at=at(10)))
+
+    called = Called(function)
+    called.epoch(0, "b", "a", "b")
+    called.epoch(20, "c")
+    assert groups == [["b", "a"], ["c", "b"]]
