@@ -37,14 +37,16 @@ def topics(at: Cluster) -> set[str]:
     return {topic["name"] for topic in at.json("topics", "list")}
 
 
-def described(topology: Topology | None, kind: GroupType = GroupType.STREAMS) -> GroupDescription:
+def described(
+    topology: Topology | None, kind: GroupType = GroupType.STREAMS, protocol_type: str = ""
+) -> GroupDescription:
     return GroupDescription(
         group_id="app",
         type=kind,
         state="Empty",
         coordinator=Broker(1, "here", 9092, None),
         assignor="",
-        protocol_type="",
+        protocol_type=protocol_type,
         epoch=None,
         assignment_epoch=None,
         members=(),
@@ -67,7 +69,7 @@ def test_only_what_the_topology_names_is_its_own() -> None:
     )
     assert found.topics == ("app-by-user-repartition", "app-counts-changelog")
     assert found.by_name == ("app-old-changelog",)
-    assert not found.topics_unknown
+    assert not found.unsure
 
 
 def test_without_a_topology_names_tell_but_for_topics_that_it_reads() -> None:
@@ -76,7 +78,26 @@ def test_without_a_topology_names_tell_but_for_topics_that_it_reads() -> None:
     found = belongings("app", described(None, GroupType.CLASSIC), topics=there, groups={"app"}, read=read)
     assert found.topics == ()
     assert found.by_name == ("app-by-user-repartition", "app-counts-changelog")
-    assert found.topics_unknown
+    assert found.unsure
+
+
+@pytest.mark.parametrize(("protocol_type", "another"), [("", False), ("consumer", False), ("connect", True)])
+def test_a_classic_group_may_be_anybodys(protocol_type: str, another: bool) -> None:
+    """Of a group of consumers only its user can say whether it is an application's, or a state directory."""
+    group = described(None, GroupType.CLASSIC, protocol_type)
+    found = belongings("app", group, topics=(), groups={"app"}, read={"t"})
+    assert (found.is_another, found.unsure) == (another, True)
+    assert not belongings("app", group, topics=(), groups={"app"}, read={"t"}, state=Path("here")).unsure
+
+
+def test_what_was_not_shown_stays() -> None:
+    """Meanwhile a topic has become a source, and others have come."""
+    before = belongings("app", None, topics={"app-a-changelog", "app-b-changelog"}, groups=(), read=())
+    after = belongings(
+        "app", described(None, GroupType.CLASSIC), topics={"app-a-changelog", "app-b-changelog", "app-c-changelog"},
+        groups=(), read={"app-b-changelog"},
+    )  # fmt: skip
+    assert before.still(after) == ((), ("app-a-changelog",))
 
 
 def test_a_stopped_application_is_shown_and_reset(at: Cluster, tmp_path: Path) -> None:
@@ -100,7 +121,8 @@ def test_a_stopped_application_is_shown_and_reset(at: Cluster, tmp_path: Path) -
         "application_id": "app",
         "group": {"type": "streams", "state": "Empty"},
         "topics": ["app-store-changelog"],
-        "topics_by_name": ["app-eu-changelog"],
+        "topics_by_name": [],
+        "topics_left": ["app-eu-changelog"],
         "state_directory": str(home),
         "done": True,
     }
@@ -127,6 +149,7 @@ def test_a_classic_group_needs_a_word_about_topics(at: Cluster) -> None:
     asyncio.run(commit())
     said = at.fails("apps", "reset", "app")
     assert "look whether app-eu-changelog may go, and give --by-name; nothing was done" in said
+    assert "app-eu-changelog" in topics(at)
     assert len(at.json("groups", "list")) == 1
     assert "app is reset" in at.ok("apps", "reset", "app", "--by-name")
     assert topics(at) == {"t", "app-totals"}

@@ -63,7 +63,7 @@ def test_stores_that_there_are_not(spark: SparkSession, tmp_path: Path) -> None:
     stream = app.stream("t", schema="k STRING, n BIGINT", key="k")
     stream.group_by("k").aggregate("counts", n=count())
     stream.join(app.global_table("g", schema="k STRING", key="k"))
-    with pytest.raises(ProgramError, match=r"store\('count'\): there are counts"):
+    with pytest.raises(ProgramError, match=r"store\('count'\): of aggregates and tables there are counts"):
         app.store("count").read(spark)
     with pytest.raises(ProgramError, match=r"store\('g'\): a global table has no changelog: read its topic"):
         app.store("g").read(spark)

@@ -55,22 +55,24 @@ def reset(
     found = with_admin(bootstrap_server, config, timeout, lambda admin: _found(admin, application, home))
     if not as_json:
         print_lines(as_lines(found, by_name=by_name))
-    if found.topics_unknown and not by_name and not dry_run:
+    if found.unsure and not by_name and not dry_run:
+        named = f"look whether {', '.join(found.by_name)} may go" if found.by_name else "look whether it is one's"
         fail(
-            f"nothing tells which topics are {application}'s but their names: look whether {', '.join(found.by_name)} "
-            "may go, and give --by-name; nothing was done",
+            f"nothing tells what is a streams application's here but the name {application}: {named}, and give "
+            "--by-name; nothing was done",
             1,
         )
     if not dry_run:
         confirm(f"Remove all of that? {application} begins from nothing then", yes=yes)
-        if state_dir is not None and home is not None:
-            _delete_state(state_dir, application)
 
         async def remove(admin: Admin) -> None:
-            stopped = await find(admin, application, None)
+            stopped = await find(admin, application, home)
             _check(stopped)
+            if state_dir is not None and home is not None:
+                _delete_state(state_dir, application)
             # The group goes last: as long as it is there, another try knows what else belongs to the application.
-            topics = [*found.topics, *(found.by_name if by_name else ())]
+            own, named = found.still(stopped)
+            topics = [*own, *(named if by_name else ())]
             if topics:
                 await admin.topics.delete(*topics)
             if stopped.group is not None:
@@ -78,7 +80,7 @@ def reset(
 
         with_admin(bootstrap_server, config, timeout, remove, changes=True)
     if as_json:
-        print_json(document(found, done=not dry_run))
+        print_json(document(found, by_name=by_name, done=not dry_run))
     elif not dry_run:
         typer.echo(f"{printable(application)} is reset")
 
@@ -94,14 +96,13 @@ async def _found(admin: Admin, application: str, home: Path | None) -> Belonging
 
 
 def _check(found: Belongings) -> None:
-    """Ends the command unless the application is one, and stopped."""
-    from kohort.cli.client.app_reset import APPLICATION_TYPES
-
+    """Ends the command unless the application may be one, and is stopped."""
     group = found.group
     if group is None:
         return
-    if group.type not in APPLICATION_TYPES:
-        fail(f"{found.application_id} is a {group.type.value} group, not a streams application's", 1)
+    if found.is_another:
+        kind = f" of {group.protocol_type}" if group.protocol_type else ""
+        fail(f"{found.application_id} is a {group.type.value} group{kind}, not a streams application's", 1)
     if group.members:
         count = f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}"
         fail(

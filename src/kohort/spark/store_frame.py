@@ -97,7 +97,10 @@ def _store(program: Program, name: str) -> AggregateSpec | TableStore:
     for each in program.subtopologies:
         stores |= {table.name: table for table in each.tables} | {spec.name: spec for spec in each.aggregates}
     if name not in stores:
-        raise ProgramError(f"store({name!r}): there are {', '.join(sorted(stores)) or 'none'}")
+        raise ProgramError(
+            f"store({name!r}): of aggregates and tables there are {', '.join(sorted(stores)) or 'none'}. What "
+            f"functions, joins of streams, repetitions and ranks keep is theirs alone"
+        )
     return stores[name]
 
 

@@ -27,7 +27,9 @@ def test_what_is_committed_beside_an_offset() -> None:
 def test_a_batch_that_was_begun_counts_where_the_task_goes_on_there() -> None:
     begun = OffsetAndMetadata(7, metadata=metadata(None, Fingerprint("p"), 12))
     assert batches_begun({AT: begun}, {AT: 7}) == {AT: 12}
-    assert batches_begun({AT: begun}, {AT: 9}) == {}  # retention has deleted where it began
+    assert batches_begun({AT: begun}, {AT: 9}) == {AT: 12}  # retention has deleted where it began
+    assert batches_begun({AT: begun}, {AT: 12}) == {}  # all of it
+    assert batches_begun({AT: begun}, {AT: 3}) == {}  # the topic is another one
     assert batches_begun({AT: OffsetAndMetadata(7, metadata=metadata(5, Fingerprint("p")))}, {AT: 7}) == {}
     assert batches_begun({AT: OffsetAndMetadata(7, metadata="by hand")}, {AT: 7}) == {}
     assert batches_begun({AT: None}, {AT: 0}) == {}

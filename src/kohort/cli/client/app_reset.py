@@ -4,7 +4,7 @@
 | --- | --- |
 | in the group's topology as repartition topic or changelog | the application's |
 | named `{application id}-…-changelog` or `-repartition` | likely the application's; a user's may be, too |
-| the same, but a source of the application, or named after a group with a longer name | somebody else's |
+| the same, but a source by the topology, or named after a group with a longer name | somebody else's |
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 APPLICATION_TYPES: Final = (GroupType.STREAMS, GroupType.CLASSIC)
 """Group protocols of streams applications."""
+_PROTOCOL_TYPES: Final = ("", "consumer", "stream", "streams")
+"""Those of Kafka Streams and Kohort; Connect's and others' have their own. Empty groups may have none."""
 
 _INTERNAL: Final = re.compile(
     r"-(changelog|repartition|subscription-(registration|response)-topic"
@@ -56,9 +58,24 @@ class Belongings:
         return self.group is None and not self.topics and not self.by_name and self.state is None
 
     @property
-    def topics_unknown(self) -> bool:
-        """Whether names alone tell its topics: without its topology, none can be left out for certain."""
-        return bool(self.by_name) and (self.group is None or self.group.topology is None)
+    def unsure(self) -> bool:
+        """Whether names alone tell what is the application's, and of a classic group that it is one's at all."""
+        if self.group is None:
+            return bool(self.by_name)
+        return self.group.topology is None and (bool(self.by_name) or self.state is None)
+
+    @property
+    def is_another(self) -> bool:
+        """Whether the group is something else's than a streams application's."""
+        group = self.group
+        return group is not None and (group.type not in APPLICATION_TYPES or group.protocol_type not in _PROTOCOL_TYPES)
+
+    def still(self, later: Belongings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of `topics` and `by_name` what belongs to it later, too: nothing that wasn't shown."""
+        return (
+            tuple(topic for topic in self.topics if topic in later.topics),
+            tuple(topic for topic in self.by_name if topic in later.by_name),
+        )
 
 
 def belongings(
@@ -124,13 +141,14 @@ def as_lines(found: Belongings, *, by_name: bool) -> list[Line]:
     return lines
 
 
-def as_json(found: Belongings, *, done: bool) -> dict[str, Any]:
+def as_json(found: Belongings, *, by_name: bool, done: bool) -> dict[str, Any]:
     group = found.group
     return {
         "application_id": found.application_id,
         "group": None if group is None else {"type": group.type.value, "state": group.state},
         "topics": list(found.topics),
-        "topics_by_name": list(found.by_name),
+        "topics_by_name": list(found.by_name) if by_name else [],
+        "topics_left": [] if by_name else list(found.by_name),
         "state_directory": None if found.state is None else str(found.state),
         "done": done,
     }

@@ -319,7 +319,7 @@ class ToTopic:
 
     Attributes:
         key: columns that make the record's key (`Route.TEXT`); None for no key, of an aggregate for the store's.
-        format: of the value: "json", "avro", "string" or "raw".
+        format: of the value: one of `kohort.spark.formats.FORMATS`.
         columns: those that make the value: of "string" and "raw" just one. Of an aggregate's JSON: (), for all.
         avro_schema: the value's, as JSON; None for the one that follows from the columns.
         headers: the column that makes the record's headers. It isn't in the value.

@@ -141,12 +141,12 @@ class Activation:
 def batches_begun(
     committed: Mapping[TopicPartition, OffsetAndMetadata | None], positions: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Where the batches end that were begun at the positions, by partition."""
+    """Where the batches end that were begun at the positions, or before what retention has left of them."""
     found = {}
     for partition, at in committed.items():
-        if at is not None and at.offset == positions[partition]:
+        if at is not None and at.offset <= positions[partition]:
             said = committed_by(at.metadata)
-            if said is not None and said.until is not None and said.until > at.offset:
+            if said is not None and said.until is not None and said.until > positions[partition]:
                 found[partition] = said.until
     return found
 

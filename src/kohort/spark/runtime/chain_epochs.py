@@ -452,6 +452,10 @@ class ChainEpochs:
         for partition, at in self.positions().items():
             if ends.get(partition, at) < at:
                 return f"{partition} ends at offset {ends[partition]}, but the application has read up to {at}"
+        begun = {partition: end for task in self.tasks.values() for partition, end in task.until.items()}
+        for partition, end in begun.items():
+            if ends.get(partition, end) < end:
+                return f"{partition} ends at offset {ends[partition]}, but a batch that was begun goes to {end}"
         return None
 
     def _in_epoch(self) -> list[LocalTask]:

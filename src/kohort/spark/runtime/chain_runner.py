@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -11,16 +12,18 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.client.errors import RequestTimeoutError
+from kohort.client.errors import CommitFailedError
 from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.epoch import ROWS_SCHEMA, EpochInput, EpochOutput
 from kohort.spark.jobs.drop_reasons import NO_TOPIC
 from kohort.spark.runtime.chain import Chain
+from kohort.spark.runtime.commit_errors import while_sending
 from kohort.spark.runtime.effects import Epoch
 from kohort.spark.runtime.epoch_committer import Probe, unprobed
+from kohort.spark.runtime.epoch_states import EpochEvent
 from kohort.spark.runtime.epoch_writes import EpochWrites, MergedRows, epoch_writes, first_unreadable
-from kohort.spark.runtime.errors import unreadable
+from kohort.spark.runtime.errors import RestartFromCommittedError, unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.named_topics import addressed, named_topics
 from kohort.spark.state import Store
@@ -31,6 +34,7 @@ log = logging.getLogger(__name__)
 THREAD_NAME: Final = "kohort-subtopology"
 
 _ABANDON_S: Final = 10.0
+_BEGIN_AGAIN_S: Final = 0.2
 _ABORT_MS: Final = 1_000
 """For a producer to abort its transaction: readers of what is committed wait for that."""
 
@@ -207,12 +211,23 @@ class ChainRunner:
         return self._jobs[name].run_table(epoch.table, epoch.epoch_input)
 
     async def _begin(self, begun: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit where batches end before a function gets them; for as long as the coordinator can't be reached."""
+        """Commit where batches end before a function gets them; for as long as the coordinator can't be reached.
+
+        Raises:
+            RestartFromCommittedError: the tasks are another's, or it isn't known whose they are.
+            others: a person must mend it.
+        """
         while True:
             try:
                 await self.committer.begin_batches(begun)
-            except RequestTimeoutError as error:
+            except Exception as error:
+                event = EpochEvent.RESTART if isinstance(error, CommitFailedError) else while_sending(error)
+                if event is EpochEvent.STOP:
+                    raise
+                if event is not EpochEvent.SEND_AGAIN:
+                    raise RestartFromCommittedError(f"batches can't be begun: {error}") from error
                 log.info("subtopology %s: batches can't be begun yet: %s", self.chain, error)
+                await asyncio.sleep(_BEGIN_AGAIN_S)
             else:
                 return
 

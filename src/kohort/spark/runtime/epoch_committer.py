@@ -106,7 +106,9 @@ class EpochCommitter:
         await probe("offsets")
 
     async def missing(self, topics: Collection[str]) -> frozenset[str]:
-        """Those of some topics that aren't there, as it is now or later; those once seen are taken to be there still.
+        """Those of some topics that aren't there, as it is now or later.
+
+        Those once seen are taken to be there still, until a transaction is aborted.
 
         Raises:
             KafkaError: a topic can't be seen.
@@ -152,6 +154,7 @@ class EpochCommitter:
 
     async def abort(self) -> None:
         """Abort the transaction, if one is open."""
+        self._seen.clear()  # one of them may have been deleted
         if self._producer is not None:
             try:
                 await self._producer.abort_transaction()

@@ -21,6 +21,7 @@ from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_planning import lag
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
+from kohort.spark.runtime.errors import RestartFromCommittedError
 from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.under_way import Outcome, UnderWay
@@ -254,6 +255,8 @@ def _event_of(effect: EpochEffect, error: BaseException) -> EpochEvent | None:
             return while_sending(error)
         case EpochEffect.COMMIT if isinstance(error, Exception):
             return while_committing(error)
+        case EpochEffect.JOB if isinstance(error, RestartFromCommittedError):
+            return EpochEvent.RESTART
         case EpochEffect.JOB | EpochEffect.STORE:
             return EpochEvent.FAILED
     return None

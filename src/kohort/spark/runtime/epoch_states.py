@@ -105,7 +105,7 @@ _ROWS: Final[tuple[Row[EpochState, EpochEvent, EpochEffect], ...]] = (
     (_S.COMMITTING, _V.UNANSWERED, (_E.COMMIT,), _S.COMMITTING),
     # It can't go on: its tasks begin from what is committed.
     ((_S.IN_JOB, _S.STORING), _V.FAILED, (_E.CLOSE_PRODUCER,), _S.RESTARTING),
-    ((_S.SENDING, _S.COMMITTING), _V.RESTART, (_E.CLOSE_PRODUCER,), _S.RESTARTING),
+    ((_S.IN_JOB, _S.SENDING, _S.COMMITTING), _V.RESTART, (_E.CLOSE_PRODUCER,), _S.RESTARTING),
     (_S.RESTARTING, _V.CLOSED, (_E.BACK_OFF,), _S.BACKING_OFF),
     (_S.BACKING_OFF, _V.DUE, (), _S.IDLE),
     (_ABORTABLE, _V.LOST, (_E.ABORT,), _S.ABORTING),

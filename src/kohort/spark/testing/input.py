@@ -138,6 +138,10 @@ class InputRows:
         return plain(time)
 
     def _encoded(self, number: int, row: Mapping[str, Any]) -> bytes:
+        if self._source.registry is not None:
+            raise ValueError(
+                f"{self._row(number)}: its schema is in a registry: give bytes, as that one's serializers make them"
+            )
         from kohort.spark.formats import encoder
         from kohort.spark.formats.arrow_types import arrow_schema
 
@@ -145,7 +149,10 @@ class InputRows:
         full = {name: self._time(name, row.get(name), schema.field(name).type) for name in schema.names}
         try:
             table = pa.Table.from_pylist([full], schema)
-            made = encoder(self._source.format, self._values, self._source.avro_schema).encode(table)
+            delimiter = "," if self._source.csv is None else self._source.csv.delimiter
+            made = encoder(self._source.format, self._values, self._source.avro_schema, delimiter=delimiter).encode(
+                table
+            )
         except (ValueError, TypeError, pa.ArrowException) as error:
             raise ValueError(f"{self._row(number)} isn't one of {self._values.simpleString()}: {error}") from None
         value: bytes = made[0].as_py()

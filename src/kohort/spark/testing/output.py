@@ -93,7 +93,7 @@ def _reader(output: ToTopic) -> Read:
             return json.loads
         case "string":
             return lambda value: {output.columns[0]: value.decode()}
-        case "avro" if output.avro_schema is not None:
+        case "avro" if output.avro_schema is not None and output.registry is None:
             return _avro_reader(output.avro_schema)
     return lambda value: {"value": value}
 
