@@ -247,7 +247,7 @@ class _Flow:
                 if isinstance(cut, Join):
                     rows = self._joined(rows, cut, number, self._used_by_piece[number + 1], context)
                 else:
-                    rows = _processed(rows, cut, number, context)
+                    rows = _processed(rows, cut, context)
         return rows
 
     def _add(self, step: Step) -> None:
@@ -298,7 +298,7 @@ class _Flow:
         return done.select(*back, *[field.name for field in partition], *decoded)
 
 
-def _processed(rows: DataFrame, step: Process, number: int, context: StageContext) -> DataFrame:
+def _processed(rows: DataFrame, step: Process, context: StageContext) -> DataFrame:
     """What a processor makes of rows."""
     what = f"processor {step.name!r}"
     _demand_partition(rows, what)
@@ -313,7 +313,7 @@ def _processed(rows: DataFrame, step: Process, number: int, context: StageContex
     given = rows.select(*internal, *[column(name).alias(numbered(at)) for at, name in enumerate(step.rows.names)])
     own = [T.StructField(name, _INTERNAL[name]) for name in GIVEN]
     output = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(step.output.fields)]
-    stage = process_stage(context, process_stage_of(step, number))
+    stage = process_stage(context, process_stage_of(step))
     done = whole_tasks(given, context).mapInArrow(stage, T.StructType([*own, *output]))
     back = [column(numbered(at)).alias(name) for at, name in enumerate(step.output.names)]
     return done.select(*back, *_INTERNAL)

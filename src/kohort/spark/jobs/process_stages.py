@@ -17,8 +17,8 @@ from kohort.spark.program.operations import TIMERS, Dedupe, Latest, StreamJoin, 
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 
 
-def process_stage_of(step: Process, number: int) -> ProcessStage:
-    """The stage of a branch's step with this number."""
+def process_stage_of(step: Process) -> ProcessStage:
+    """The stage of a step."""
     return ProcessStage(
         step.name,
         _processor(step.operation, step),
@@ -26,7 +26,6 @@ def process_stage_of(step: Process, number: int) -> ProcessStage:
         arrow_schema(step.rows),
         arrow_schema(step.output),
         tuple(map(_state, step.states)),
-        number,
     )
 
 

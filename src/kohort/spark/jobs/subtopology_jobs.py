@@ -23,7 +23,7 @@ from kohort.spark.jobs.plan_reuse import is_reusable
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.session_settings import shuffle_into
-from kohort.spark.jobs.stages.context import READING, StageContext
+from kohort.spark.jobs.stages.context import PROCESSING, READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
 from kohort.spark.jobs.stages.pack_rows import unpack_rows
 from kohort.spark.jobs.stages.stream_time import largest_times
@@ -208,15 +208,20 @@ def merged_times(rows: pa.Table) -> dict[int, int | None]:
 def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> EpochStatistics:
     """What all splits read. All branches read the same, so one's counts are taken; what each drops later is its own.
 
+    But for processors that several have in common, and run each: there, too, one's are taken.
+
     It isn't always the first branch's: Spark doesn't read where it sees that no row would come of it.
     """
     statistics = EpochStatistics()
     dead = []
-    readers = [report.branch for report, _ in reports if report.stage == READING]
+    first: dict[str, int] = {}
+    for report, _ in reports:
+        first[report.stage] = min(report.branch, first.get(report.stage, report.branch))
     for report, records in reports:
-        statistics.late += report.late
-        if report.stage == READING and report.branch != min(readers):
+        common = report.stage == READING or report.stage.startswith(PROCESSING)
+        if common and report.branch != first[report.stage]:
             continue
+        statistics.late += report.late
         for reason, count in report.reasons.items():
             statistics.drop(reason, count)
         if report.stage != READING:

@@ -88,7 +88,7 @@ def stream_join(
             f"{where}: both streams have the column {twice[0]!r}: rename it in a transform of one of them, or leave it "
             f"out there"
         )
-    output = StructType([*(left[name] for name in on), *map(_nullable, left_fields), *map(_nullable, right_fields)])
+    output = StructType([_nullable(each) for each in (*(left[name] for name in on), *left_fields, *right_fields)])
     check_names(where, output.names)
     keys = [StructField(name, left[name].dataType) for name in on]
     columns = [

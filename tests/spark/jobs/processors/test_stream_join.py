@@ -155,6 +155,16 @@ def test_stores_are_empty_again_when_nothing_can_match_any_more(how: str) -> Non
     assert joined.stores[UNMATCHED].rows == {}
 
 
+def test_what_is_caught_up_with_in_large_epochs_is_not_kept() -> None:
+    joined = Joined(a_join("inner", 5, 5, 0))
+    for epoch in range(4):
+        times = range(epoch * 1000, (epoch + 1) * 1000, 10)
+        rows = [Row(side, "x", time, 2 * time + side) for time in times for side in (0, 1)]
+        assert len(joined.epoch(rows, epoch * 1000)) == len(times)
+        kept = sum(len(joined.stores[side].rows) for side in (LEFT, RIGHT))
+        assert kept <= 8, epoch
+
+
 def test_a_side_that_is_read_long_before_the_other_loses_nothing() -> None:
     """As when topics are read from their beginnings, one after the other."""
     joined = Joined(a_join("inner", 5, 5, 0))

@@ -81,7 +81,7 @@ class StreamJoinProcessor:
                 pools, (left, right), (matched, at, of), groups.dictionary, int(clock.now), task.states[UNMATCHED]
             )
             matched, at, of = self._with_keyless(rows, sides, times, in_time & ~taken, (matched, at, of))
-        self._keep(pools, groups.dictionary, task)
+        self._keep(pools, groups.dictionary, clock.now, task)
         clock.write(task.states[CLOCK], self._forget(clock, task))
         late = int(len(in_time) - in_time.sum())
         return Made(matched, pa.array(of, mask=of < 0), late, pa.array(at))
@@ -220,11 +220,12 @@ class StreamJoinProcessor:
 
     # What is kept ----------------------------------------------------------------------------------------------------
 
-    def _keep(self, pools: list[_Pool], groups: pa.Array, task: TaskState) -> None:
-        """Keeps new rows for those that come later."""
-        for pool, name in zip(pools, (LEFT, RIGHT), strict=True):
+    def _keep(self, pools: list[_Pool], groups: pa.Array, now: int, task: TaskState) -> None:
+        """Keeps new rows for those that come later, unless time has passed them by already."""
+        reaches = self.join.after_ms, self.join.before_ms
+        for pool, name, reach in zip(pools, (LEFT, RIGHT), reaches, strict=True):
             state = task.states[name]
-            new = np.flatnonzero(pool.arrived >= 0)
+            new = np.flatnonzero((pool.arrived >= 0) & (pool.times + reach + self.join.grace_ms >= now))
             keys = state.bucketed(groups.take(pa.array(pool.keys[new])), pa.array(pool.times[new]))
             state.append(keys, pool.rows.take(pa.array(new)), pa.array(pool.offsets[new]))
 

@@ -21,7 +21,7 @@ STATE_LOOKUP: Final = "state lookup"
 JOINING: Final = "join"
 PROCESSING: Final = "process"
 """What stages are called in reports: those that read records, those that bring in what the store has, and those that
-join a table or run a processor, with a number."""
+join a table, with a number, or run a processor, with its name."""
 
 _FREEZING_TASKS: Final = (1, 3, 10)
 _tasks = 0

@@ -42,11 +42,7 @@ class StageState:
 
 @dataclass(frozen=True)
 class ProcessStage:
-    """A processor, the columns of the rows that it is given, and gives, and its stores.
-
-    Attributes:
-        number: which of its branch's steps it is.
-    """
+    """A processor, the columns of the rows that it is given, and gives, and its stores."""
 
     name: str
     processor: Processor
@@ -54,7 +50,6 @@ class ProcessStage:
     rows: pa.Schema
     output: pa.Schema
     states: tuple[StageState, ...]
-    number: int = 0
 
 
 def process_stage(context: StageContext, spec: ProcessStage) -> Stage:
@@ -82,7 +77,7 @@ def _run(context: StageContext, spec: ProcessStage, batches: Iterator[pa.RecordB
             table = pa.Table.from_batches(written, STORE_WRITES)
             context.rpc.write(context.subtopology, epoch.run, context.branch, split, store, table)
     if statistics.late or statistics.dropped:
-        context.report(epoch.run, split, f"{PROCESSING} {spec.number}", statistics)
+        context.report(epoch.run, split, f"{PROCESSING} {spec.name}", statistics)
 
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
