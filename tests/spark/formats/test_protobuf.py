@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from kohort.spark.formats import FormatError
 from kohort.spark.formats.protobuf_columns import columns_of
 from kohort.spark.formats.protobuf_decoder import ProtobufDecoder
 from kohort.spark.formats.protobuf_encoder import ProtobufEncoder, proto_of
-from kohort.spark.formats.protobuf_schema import compiled, message_class, read_indexes
+from kohort.spark.formats.protobuf_schema import _checked_files, compiled, message_class, read_indexes
 
 TEXT = """
 syntax = "proto3";
@@ -144,11 +146,90 @@ def test_what_is_imported_is_compiled_with_it() -> None:
     assert found.simpleString() == "struct<to:struct<code:string>>"
 
 
+@pytest.mark.parametrize("name", ["grpc_tools/__init__.py", "grpc_tools/protoc.py", "google/protobuf/evil.py"])
+def test_no_file_of_a_schema_is_run(name: str, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    with pytest.raises(FormatError, match=r"which is no name of a \.proto file"):
+        compiled('syntax = "proto3"; message A { int32 a = 1; }', ((name, f"open({str(mark)!r}, 'w')"),))
+    assert not mark.exists()
+
+
+def test_protoc_runs_where_no_file_of_a_schema_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, commands = subprocess.run, []
+
+    def seen(command: list[str], **options: Any) -> Any:
+        commands.append((command, list(options["cwd"].iterdir())))
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", seen)
+    compiled('syntax = "proto3"; import "x.proto"; message Alone { int32 a = 1; }', (("x.proto", "// nothing"),))
+    [(command, beside)] = commands
+    assert (command[1:3], beside) == (["-P", "-m"], [])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["/x.proto"], ["a/../x.proto"], ["a//x.proto"], ["./x.proto"], ["a\\x.proto"], ["a\0.proto"], [".."], [""],
+        ["x.txt"], ["x" * 300 + ".proto"], ["x/" * 300 + "x.proto"], ["\ud800.proto"], ["schema.proto"],
+        ["x.proto", "x.proto"], ["x.proto", "x.proto/y.proto"], ["x.proto/y.proto", "x.proto"],
+    ],
+)  # fmt: skip
+def test_names_that_no_file_can_have(names: list[str]) -> None:
+    with pytest.raises(FormatError, match="the schema imports "):
+        compiled('syntax = "proto3"; message A { int32 a = 1; }', tuple((name, 'syntax = "proto3";') for name in names))
+
+
+@given(st.text(max_size=6).map(lambda name: name + ".proto") | st.text("./\\a\0", max_size=8), st.text(max_size=3))
+def test_any_names_are_files_or_refused(name: str, text: str) -> None:
+    try:
+        files = _checked_files("", ((name, text),))
+    except FormatError:
+        return
+    assert (Path("/top") / name).resolve().is_relative_to("/top")
+    assert files == {name: text.encode(), "schema.proto": b""}
+
+
+def test_a_schema_that_is_no_text_or_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FormatError, match="its text is no Unicode"):
+        compiled('syntax = "proto3"; // \ud800')
+
+    def slow(command: list[str], **options: Any) -> Any:
+        raise subprocess.TimeoutExpired(command, options["timeout"])
+
+    monkeypatch.setattr(subprocess, "run", slow)
+    with pytest.raises(FormatError, match="protoc takes more than 60 s"):
+        compiled('syntax = "proto3"; // slow')
+
+
+def test_messages_that_are_fields_of_each_other_many_times() -> None:
+    many = "".join(f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }}" for n in range(30))
+    message = compiled(f'syntax = "proto3"; {many} message M30 {{ int32 n = 1; }}').message()
+    with pytest.raises(FormatError, match="message M0 has more than 10,000 fields, with those of its messages"):
+        columns_of(message)
+
+
+def test_what_is_not_wanted_may_contain_itself() -> None:
+    schema = compiled('syntax = "proto3"; message Node { Node next = 1; map<string, Node> more = 2; int64 n = 3; }')
+    columns = spark.StructType([spark.StructField("n", spark.LongType())])
+    value = message_class(schema.message())(n=5, next={"n": 6}).SerializeToString()
+    for reader in (None, schema.message()):
+        assert read([b"\0" + value], ProtobufDecoder(columns, schema, reader)) == [{"n": 5}]
+    with pytest.raises(FormatError, match="message Node has no field m, but next, more, n"):
+        ProtobufDecoder(spark.StructType([spark.StructField("m", spark.LongType())]), schema, schema.message())
+
+
+def test_a_message_with_a_wrappers_name() -> None:
+    messages = "message A { StringValue a = 1; } message StringValue { int32 n = 1; }"
+    text = f'syntax = "proto3"; package google.protobuf; {messages}'
+    assert columns_of(compiled(text).message()).simpleString() == "struct<a:struct<n:int>>"
+
+
 @pytest.mark.parametrize(
     ("text", "references", "why"),
     [
         ("message", (), r"no schema of Protocol Buffers: schema\.proto"),
-        ('syntax = "proto3";', (("../../x.proto", ""),), "which is no name of a file"),
+        ('syntax = "proto3";', (("../../x.proto", ""),), "which is no name of a .proto file"),
         ('syntax = "proto3"; message A { A a = 1; }', (), "message A contains itself"),
         ('syntax = "proto3"; message A { }', (), "message A has no fields"),
     ],

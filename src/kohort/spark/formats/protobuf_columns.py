@@ -15,7 +15,7 @@ A field that can be told from one that isn't set (optional, a message, one of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from kohort.spark.formats.times import FIRST_US, LAST_US
 Read = Callable[[Any], Any]
 
 _MAX_DEPTH: Final = 32
+_MAX_COLUMNS: Final = 10_000
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
@@ -46,16 +47,19 @@ _PLAIN: Final[dict[str, spark.DataType]] = {
 }
 
 
-def columns_of(message: Any) -> spark.StructType:
+def columns_of(message: Any, names: Collection[str] | None = None) -> spark.StructType:
     """The columns of a message's fields.
 
+    Args:
+        message: its descriptor.
+        names: the fields that matter; what the others are is not looked at. None for all.
+
     Raises:
-        FormatError: it has none, or contains itself.
+        FormatError: it has none, they contain themselves, or they are too many.
     """
-    found = _struct(message, 0)
-    if not found.fields:
+    if not message.fields:
         raise FormatError(f"message {message.full_name} has no fields: columns come from a message's fields")
-    return found
+    return _Columns(message).struct(message, (), names)
 
 
 def reader_of(message: Any, names: list[str]) -> Read:
@@ -64,31 +68,53 @@ def reader_of(message: Any, names: list[str]) -> Read:
     return lambda value: [None if read is None else read(value) for read in reads]
 
 
-def _struct(message: Any, depth: int) -> spark.StructType:
-    if depth > _MAX_DEPTH:
-        raise FormatError(f"message {message.full_name} contains itself, or is nested too deeply: say schema=…")
-    return spark.StructType([_column(field, depth) for field in message.fields])
+class _Columns:
+    """A message's columns. A few messages that are each other's fields many times are millions of them: so they count.
+
+    Args:
+        message: the one around all others.
+    """
+
+    def __init__(self, message: Any) -> None:
+        self._name = message.full_name
+        self._count = 0
+
+    def struct(self, message: Any, around: tuple[str, ...], names: Collection[str] | None = None) -> spark.StructType:
+        if message.full_name in around or len(around) > _MAX_DEPTH:
+            raise FormatError(f"message {message.full_name} contains itself, or is nested too deeply: say schema=…")
+        around = (*around, message.full_name)
+        fields = [field for field in message.fields if names is None or field.name in names]
+        return spark.StructType([self._column(field, around) for field in fields])
+
+    def _column(self, field: Any, around: tuple[str, ...]) -> spark.StructField:
+        self._count += 1
+        if self._count > _MAX_COLUMNS:
+            raise FormatError(
+                f"message {self._name} has more than {_MAX_COLUMNS:,} fields, with those of its messages: say schema=…"
+            )
+        if is_map(field):
+            key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+            kind: spark.DataType = spark.MapType(self._type(key, around), self._type(value, around), False)
+            return spark.StructField(field.name, kind, False)
+        if field.is_repeated:
+            return spark.StructField(field.name, spark.ArrayType(self._type(field, around), False), False)
+        return spark.StructField(field.name, self._type(field, around), field.has_presence)
+
+    def _type(self, field: Any, around: tuple[str, ...]) -> spark.DataType:
+        message = field.message_type
+        if message is None:
+            return _PLAIN[kind_of(field)]
+        if message.full_name == _TIMESTAMP:
+            return spark.TimestampType()
+        if _is_wrapper(message):
+            return _PLAIN[kind_of(message.fields_by_name["value"])]
+        return self.struct(message, around)
 
 
-def _column(field: Any, depth: int) -> spark.StructField:
-    if is_map(field):
-        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
-        kind: spark.DataType = spark.MapType(_type(key, depth), _type(value, depth), False)
-        return spark.StructField(field.name, kind, False)
-    if field.is_repeated:
-        return spark.StructField(field.name, spark.ArrayType(_type(field, depth), False), False)
-    return spark.StructField(field.name, _type(field, depth), field.has_presence)
-
-
-def _type(field: Any, depth: int) -> spark.DataType:
-    message = field.message_type
-    if message is None:
-        return _PLAIN[kind_of(field)]
-    if message.full_name == _TIMESTAMP:
-        return spark.TimestampType()
-    if message.full_name in _WRAPPERS:
-        return _PLAIN[kind_of(message.fields_by_name["value"])]
-    return _struct(message, depth + 1)
+def _is_wrapper(message: Any) -> bool:
+    """Whether it is one of Google's wrappers; a schema may have something else under such a name."""
+    value = message.fields_by_name.get("value") if message.full_name in _WRAPPERS else None
+    return value is not None and value.message_type is None and not value.is_repeated
 
 
 def kind_of(field: Any) -> str:
@@ -133,7 +159,7 @@ def _value_reader(field: Any) -> Read:
         return lambda value: value
     if message.full_name == _TIMESTAMP:
         return _micros
-    if message.full_name in _WRAPPERS:
+    if _is_wrapper(message):
         inner = _value_reader(message.fields_by_name["value"])
         return lambda value: inner(value.value)
     reads = [(each.name, _field_reader(each)) for each in message.fields]

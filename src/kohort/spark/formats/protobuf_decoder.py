@@ -79,11 +79,12 @@ class ProtobufDecoder:
         return found
 
     def _check(self, message: Any) -> None:
-        there = {each.name: each.dataType for each in columns_of(message).fields}
+        there = {each.name: each.dataType for each in columns_of(message, self._spark.names).fields}
         for each in self._spark.fields:
             if each.name not in there:
                 if not each.nullable or self._reader is not None:
-                    raise FormatError(f"message {message.full_name} has no field {each.name}, but {', '.join(there)}")
+                    names = ", ".join(field.name for field in message.fields)
+                    raise FormatError(f"message {message.full_name} has no field {each.name}, but {names}")
             elif not _fits(there[each.name], each.dataType):
                 wanted, found = each.dataType.simpleString(), there[each.name].simpleString()
                 raise FormatError(f"column {each.name}: message {message.full_name} has {found}, not {wanted}")
