@@ -19,7 +19,7 @@ class RegistryError(OSError):
 
 
 class UnknownSchemaError(RegistryError):
-    """The registry has no such schema."""
+    """The registry has no such schema, or one that refers to some that it hasn't, or to too many."""
 
 
 @dataclass(frozen=True)
