@@ -112,7 +112,7 @@ def test_faults_are_named() -> None:
     assert errors[4] == errors[7] == "a: there is none, and null isn't allowed"
 
 
-@pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "ä"])
+@pytest.mark.parametrize("delimiter", ["", ",,", "ä", *"\"'\0\r\n", *"a0TZe", *"+-.:"])
 def test_delimiters_that_can_not_be(delimiter: str) -> None:
     with pytest.raises(FormatError, match="one character of ASCII"):
         CsvDecoder(SCHEMA, CsvFields(tuple(NAMES), delimiter))

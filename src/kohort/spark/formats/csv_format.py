@@ -21,6 +21,8 @@ _BLOCK: Final = 1 << 20
 _NULLS: Final = [""]
 _LAST: Final = pa.array([""])
 _MAX_FIELDS: Final = 1000
+_NO_DELIMITERS: Final = "\"'\0\r\n+-.:"
+"""Beside letters and digits: only texts are in quotes, so what numbers, times, true and false have is between none."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +166,11 @@ def check_csv(schema: spark.StructType, delimiter: str) -> None:
     Raises:
         FormatError: there is one.
     """
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise FormatError(f"delimiter={delimiter!r}: one character of ASCII, no quote and no end of line")
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in _NO_DELIMITERS:
+        raise FormatError(
+            f"delimiter={delimiter!r}: one character of ASCII; no quote and no end of line, and no letter, digit or any "
+            "of +-.:, which are in numbers and times"
+        )
     for each in schema.fields:
         if isinstance(each.dataType, (spark.ArrayType, spark.MapType, spark.StructType, spark.BinaryType)):
             raise FormatError(f"column {each.name}: {each.dataType.simpleString()} is no field of CSV")
