@@ -132,3 +132,11 @@ def test_fields_that_are_not_wanted_are_passed_over() -> None:
 def test_decimals_are_exact() -> None:
     schema = spark.StructType([spark.StructField("p", spark.DecimalType(20, 2))])
     assert read([b"123456789012345678.90"], CsvDecoder(schema)) == [{"p": Decimal("123456789012345678.90")}]
+
+
+def test_a_byte_order_mark_is_none_of_any_records() -> None:
+    """Whichever record is read first."""
+    schema = spark.StructType([spark.StructField("a", spark.StringType())])
+    assert read(["\ufeffx".encode(), "\ufeffy".encode(), b"z"], CsvDecoder(schema)) == [
+        {"a": "x"}, {"a": "y"}, {"a": "z"},
+    ]  # fmt: skip

@@ -85,3 +85,31 @@ kinds = st.recursive(
 @given(structs(kinds))
 def test_the_schema_of_columns_has_these_columns(columns: spark.StructType) -> None:
     assert columns_of(schema_of(columns, "it")) == columns
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": []},
+        {"type": "object", "properties": {"a": {"oneOf": 3}}},
+        {"type": "object", "properties": {"a": {"type": [{}]}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}},
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/0"}},
+            "$defs": {
+                str(number): {"properties": {side: {"$ref": f"#/$defs/{number + 1}"} for side in "lr"}}
+                for number in range(40)
+            },
+        },
+    ],
+    ids=["properties in a list", "one of 3", "a type that is none", "itself", "2^40 parts"],
+)  # fmt: skip
+def test_what_a_registry_may_say_is_an_error(schema: dict[str, object]) -> None:
+    with pytest.raises(FormatError):
+        columns_of(json.dumps(schema))
+
+
+def test_nesting_without_end_is_an_error() -> None:
+    with pytest.raises(FormatError, match="isn't JSON"):
+        columns_of("[" * 1_000_000)

@@ -17,6 +17,7 @@ from kohort.spark.formats.byte_columns import Ints
 from kohort.spark.formats.interfaces import Decoded, FormatError
 from kohort.spark.formats.times import FIRST_US, LAST_US
 
+_MARK: Final = "\ufeff"
 _BLOCK: Final = 1 << 20
 _NULLS: Final = [""]
 _LAST: Final = pa.array([""])
@@ -120,6 +121,8 @@ class CsvDecoder:
             ValueError, pa.ArrowException: some aren't.
         """
         text = pc.utf8_rtrim(values.cast(pa.string()), "\r\n")
+        # Arrow would leave a byte order mark out of the first record alone.
+        text = pc.if_else(pc.starts_with(text, _MARK), pc.utf8_slice_codeunits(text, 1), text)
         if not pc.all(pc.match_substring_regex(text, self._record)).as_py():
             count = len(self._names)
             raise ValueError(f"it isn't one record of {count} field{'s' if count > 1 else ''}")
@@ -168,8 +171,8 @@ def check_csv(schema: spark.StructType, delimiter: str) -> None:
     """
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in _NO_DELIMITERS:
         raise FormatError(
-            f"delimiter={delimiter!r}: one character of ASCII; no quote and no end of line, and no letter, digit or any "
-            "of +-.:, which are in numbers and times"
+            f"delimiter={delimiter!r}: one character of ASCII; no quote and no end of line, and no letter, digit or "
+            "any of +-.:, which are in numbers and times"
         )
     for each in schema.fields:
         if isinstance(each.dataType, (spark.ArrayType, spark.MapType, spark.StructType, spark.BinaryType)):

@@ -13,6 +13,7 @@ from pyspark.sql import types as spark
 from kohort.spark.formats.interfaces import FormatError
 
 _MAX_DEPTH: Final = 64
+_MOST_PARTS: Final = 10_000
 
 _TYPES: Final[dict[str, spark.DataType]] = {
     "string": spark.StringType(),
@@ -38,6 +39,24 @@ _WRITTEN: Final[dict[type[spark.DataType], dict[str, Any]]] = {
 }
 
 
+class _Root:
+    """A whole schema, and how many of its parts have been read: by references, a small one may have any number."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self._read = 0
+
+    def count(self) -> None:
+        """Another part.
+
+        Raises:
+            FormatError: there are too many.
+        """
+        self._read += 1
+        if self._read > _MOST_PARTS:
+            raise FormatError(f"the JSON Schema has more than {_MOST_PARTS:,} parts: say schema=… with the columns")
+
+
 def columns_of(text: str) -> spark.StructType:
     """The columns of an object's properties; those that aren't required, or may be null, are nullable.
 
@@ -46,9 +65,9 @@ def columns_of(text: str) -> spark.StructType:
     """
     try:
         schema = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"the JSON Schema isn't JSON: {error}") from None
-    kind, _ = _type(schema, schema, "", 0)
+    kind, _ = _type(schema, _Root(schema), "", 0)
     if not isinstance(kind, spark.StructType):
         raise FormatError("the JSON Schema is no object's with properties: columns come from an object's properties")
     return kind
@@ -64,14 +83,15 @@ def schema_of(columns: spark.StructType, title: str) -> str:
     return json.dumps(schema | _object(columns))
 
 
-def _type(schema: Any, root: Any, path: str, depth: int) -> tuple[spark.DataType, bool]:
+def _type(schema: Any, root: _Root, path: str, depth: int) -> tuple[spark.DataType, bool]:
     """A schema's type, and whether null is one of its values."""
+    root.count()
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         raise _no_column(path)
     if "$ref" in schema:
         return _type(_referred(schema["$ref"], root, path), root, path, depth + 1)
     for union in ("oneOf", "anyOf"):
-        if union in schema:
+        if isinstance(schema.get(union), list):
             others = [each for each in schema[union] if each != {"type": "null"}]
             if len(others) != 1:
                 raise _no_column(path)
@@ -81,7 +101,7 @@ def _type(schema: Any, root: Any, path: str, depth: int) -> tuple[spark.DataType
     kinds = named if isinstance(named, list) else [named]
     plain = [each for each in kinds if each != "null"]
     null = len(plain) < len(kinds)
-    if len(plain) != 1:
+    if len(plain) != 1 or not isinstance(plain[0], str | None):
         raise _no_column(path)
     match plain[0]:
         case "string":
@@ -91,7 +111,7 @@ def _type(schema: Any, root: Any, path: str, depth: int) -> tuple[spark.DataType
         case "array":
             items, may_be_null = _type(schema.get("items"), root, f"{path}[]", depth + 1)
             return spark.ArrayType(items, may_be_null), null
-        case "object" | None if "properties" in schema:
+        case "object" | None if isinstance(schema.get("properties"), dict):
             return _struct(schema, root, path, depth), null
         case "object" if isinstance(schema.get("additionalProperties"), dict):
             values, may_be_null = _type(schema["additionalProperties"], root, path, depth + 1)
@@ -101,8 +121,8 @@ def _type(schema: Any, root: Any, path: str, depth: int) -> tuple[spark.DataType
     return _TYPES[plain[0]], null
 
 
-def _struct(schema: dict[str, Any], root: Any, path: str, depth: int) -> spark.StructType:
-    required = schema.get("required") or ()
+def _struct(schema: dict[str, Any], root: _Root, path: str, depth: int) -> spark.StructType:
+    required = schema["required"] if isinstance(schema.get("required"), list) else []
     fields = []
     for name, each in schema["properties"].items():
         kind, null = _type(each, root, f"{path}.{name}" if path else name, depth + 1)
@@ -110,10 +130,10 @@ def _struct(schema: dict[str, Any], root: Any, path: str, depth: int) -> spark.S
     return spark.StructType(fields)
 
 
-def _referred(reference: Any, root: Any, path: str) -> Any:
+def _referred(reference: Any, root: _Root, path: str) -> Any:
     if not isinstance(reference, str) or not reference.startswith("#"):
         raise FormatError(f"property {path}: {reference!r} is another document, which isn't looked up: say schema=…")
-    found = root
+    found = root.schema
     for part in filter(None, reference[1:].split("/")):
         found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
     return found
