@@ -108,6 +108,13 @@ def test_faults_are_named() -> None:
     }
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, record({"name": "n", "type": "\ud800"}), '"\\ud800"'])
+def test_schemas_that_nobody_can_read_make_bad_rows(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCHEMAS, 5, RegisteredSchema(5, "AVRO", text))
+    ((row, why),) = decoder().decode(pa.array([b"\0\0\0\0\5"], pa.binary())).errors
+    assert (row, pa.array([why]).to_pylist()) == (0, [why])
+
+
 def test_each_schema_is_looked_up_once_but_one_that_is_not_there_again() -> None:
     schemas = Schemas()
     made = decoder(schemas)

@@ -171,8 +171,8 @@ def check_csv(schema: spark.StructType, delimiter: str) -> None:
     """
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in _NO_DELIMITERS:
         raise FormatError(
-            f"delimiter={delimiter!r}: one character of ASCII; no quote and no end of line, and no letter, digit or "
-            "any of +-.:, which are in numbers and times"
+            f"delimiter={delimiter!r}: one character of ASCII; no quote, no end of line, no letter, no digit, and none "
+            "of +-.:, which are in numbers and times"
         )
     for each in schema.fields:
         if isinstance(each.dataType, (spark.ArrayType, spark.MapType, spark.StructType, spark.BinaryType)):

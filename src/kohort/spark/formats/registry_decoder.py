@@ -87,11 +87,16 @@ class RegistryDecoder:
         try:
             writer = self._schemas.by_id(schema_id)
         except UnknownSchemaError as error:
-            return str(error)  # the next batch asks again
+            return _unicode(str(error))  # a later batch asks again
         made: Decoder | str
         try:
             made = self._format.decoder(writer)
-        except FormatError as error:
-            made = f"schema {schema_id} can't be read as what is wanted: {error}"
+        except (FormatError, RecursionError) as error:
+            made = _unicode(f"schema {schema_id} can't be read as what is wanted: {error}")
         self._decoders[schema_id] = made
         return made
+
+
+def _unicode(why: str) -> str:
+    """The same, as text that can be reported: a schema's JSON can have halves of surrogate pairs."""
+    return why.encode(errors="backslashreplace").decode()
