@@ -79,3 +79,10 @@ def column_names(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
     if twice := [name for name, often in Counter(names).items() if often > 1]:
         raise ProgramError(f"{what}: {twice[0]!r} is named twice")
     return names
+
+
+def without_partition(schema: StructType) -> StructType:
+    """The columns of the user's alone: transforms see `_partition`, too."""
+    from pyspark.sql.types import StructType
+
+    return StructType([each for each in schema.fields if each.name != PARTITION])

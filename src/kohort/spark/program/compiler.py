@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
-from kohort.spark.program.column_checks import check_names, check_types
+from kohort.spark.program.column_checks import check_names, check_types, without_partition
 from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
     Aggregate,
@@ -275,7 +275,7 @@ class _Compiler:
             case JoinDef():
                 return self._join(flow, step)
             case PeekDef(function=function):
-                check_types(f"{flow.where}: peek", _without_partition(flow.frame.schema))
+                check_types(f"{flow.where}: peek", without_partition(flow.frame.schema))
                 return replace(flow, steps=(*flow.steps, Peek(function)))
             case StreamJoinDef():
                 return self._join_stream(flow, step, self._root(stream).topic)
@@ -343,9 +343,9 @@ class _Compiler:
         if not flow.key or not set(flow.key) <= set(group):
             topic = self._internal(f"{name}-repartition", f"{what} {name!r}")
             group_types(f"{where}: group_by", group, flow.frame.schema)
-            flow = self._move(flow, topic, group, _without_partition(flow.frame.schema))
+            flow = self._move(flow, topic, group, without_partition(flow.frame.schema))
         self._check_order(where, flow)
-        schema = _without_partition(flow.frame.schema)
+        schema = without_partition(flow.frame.schema)
         compiled = processor(where, name, step, schema, flow.key, flow.event_time, self._changelog)
         if compiled.operation.by_stream_time:
             self._check_stream_time(where, flow, f"{what} goes")
@@ -399,7 +399,7 @@ class _Compiler:
 
     def _repartition(self, step: RepartitionDef) -> _Flow:
         parent = self._flow(step.parent)
-        schema = _without_partition(parent.frame.schema)
+        schema = without_partition(parent.frame.schema)
         group_types(f"{parent.where}: repartition", step.columns, schema)
         name = step.name or _readable(f"{self._root(step.parent).topic}-by-{'-'.join(step.columns)}")
         topic = self._internal(f"{name}-repartition", f"repartition({', '.join(map(repr, step.columns))})")
@@ -425,14 +425,14 @@ class _Compiler:
     # Ends ------------------------------------------------------------------------------------------------------------
 
     def _sink(self, flow: _Flow, output: OutputDef, source: SourceDef) -> None:
-        schema = _without_partition(flow.frame.schema)
+        schema = without_partition(flow.frame.schema)
         end = row_output(flow.where, output, schema, flow.frame, source.on_error)
-        read = flow.draft.input.event_time if isinstance(flow.draft.input, (TopicInput, RowsInput)) else None
+        read = _input_time(flow.draft.input)
         self._end(flow, replace(end, event_time=None if flow.event_time == read else flow.event_time))
 
     def _for_each_batch(self, flow: _Flow, end: ForEachBatchDef) -> None:
         where = f"{flow.where}: for_each_batch"
-        schema = _without_partition(flow.frame.schema)
+        schema = without_partition(flow.frame.schema)
         if not schema.names:
             raise ProgramError(f"{where}: there is no column left to give")
         if PARTITION not in flow.frame.columns:
@@ -463,7 +463,7 @@ class _Compiler:
             return
         topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
         if moved:
-            there = self._move(flow, topic, group, _without_partition(flow.frame.schema))
+            there = self._move(flow, topic, group, without_partition(flow.frame.schema))
             self._end(there, aggregate)
             return
         self._end(flow, ToPartials(topic, spec))
@@ -538,12 +538,6 @@ def _with(schema: StructType, own: list[StructField]) -> StructType:
     from pyspark.sql.types import StructType
 
     return StructType([*schema.fields, *own])
-
-
-def _without_partition(schema: StructType) -> StructType:
-    from pyspark.sql.types import StructType
-
-    return StructType([each for each in schema.fields if each.name != PARTITION])
 
 
 def _readable(name: str) -> str:

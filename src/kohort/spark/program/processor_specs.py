@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -78,7 +79,7 @@ class Process:
         return tuple(name for name, _ in self.group)
 
 
-class Operation:
+class Operation(ABC):
     """What a processor does, as plain data; `identity` changes with what its state means."""
 
     passes_rows: bool = False
@@ -90,9 +91,9 @@ class Operation:
         return "process"
 
     @property
+    @abstractmethod
     def kind(self) -> str:
         """As topologies are described: "KSTREAM-…"."""
-        raise NotImplementedError
 
     @property
     def by_stream_time(self) -> bool:

@@ -5,6 +5,7 @@ Each is a function from DataFrame to DataFrame that messages call by its `label`
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -34,12 +35,12 @@ class Shortcut:
         return self.function(rows)
 
 
-class Shortcuts(Advised):
+class Shortcuts(Advised, ABC):
     """What a stream has beside `transform`, which says it all."""
 
+    @abstractmethod
     def transform(self, function: Callable[[DataFrame], DataFrame]) -> Self:
         """The stream that a function makes of this one."""
-        raise NotImplementedError
 
     def where(self, condition: Expression) -> Self:
         """The rows of which a condition is true.

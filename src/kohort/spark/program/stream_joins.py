@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import group_types
-from kohort.spark.program.column_checks import check_names, check_types, one_of
-from kohort.spark.program.internal_columns import PARTITION
+from kohort.spark.program.column_checks import check_names, check_types, one_of, without_partition
 from kohort.spark.program.operations import CLOCK, LEFT, OFFSET_COLUMN, RIGHT, SIDE, TIME_COLUMN, UNMATCHED, StreamJoin
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
 from kohort.spark.program.selections import Changelog
@@ -68,7 +67,7 @@ def stream_join(
     """
     from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-    left, right = map(_without_partition, schemas)
+    left, right = map(without_partition, schemas)
     on = definition.on
     group = group_types(f"{where} on", tuple(on), left)
     for mine, theirs in on.items():
@@ -143,12 +142,6 @@ def _side(
 
     times = [name for name, given in names.items() if given == event_time]
     return JoinSide(rows, times[0] if times else None)
-
-
-def _without_partition(schema: StructType) -> StructType:
-    from pyspark.sql.types import StructType
-
-    return StructType([each for each in schema.fields if each.name != PARTITION])
 
 
 def _nullable(field: StructField) -> StructField:

@@ -25,3 +25,14 @@ def group_numbers(keys: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """The group of each row as a number from 0, and the groups' keys. There are no nulls."""
     encoded = keys.dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
+
+
+def places_in_runs(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The place of each in the run of equal numbers, none of them negative, that it is in: 0 for the first."""
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return np.arange(len(numbers)) - np.repeat(begins, np.diff(begins, append=len(numbers)))
+
+
+def counted(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """0, 1, … for each count, so many of them."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

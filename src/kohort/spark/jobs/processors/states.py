@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys, window_texts
+from kohort.spark.jobs.processors.ordering import group_numbers, places_in_runs
 from kohort.spark.jobs.state_encoding import list_texts, lists_of, object_texts, objects_of
 from kohort.spark.jobs.time_bounds import FIRST_MS
 
@@ -106,18 +107,16 @@ class State:
         """
         if not rows.num_rows:
             return
-        encoded = groups.dictionary_encode()
-        codes = encoded.indices.to_numpy()
+        codes, distinct = group_numbers(groups)
         order = np.argsort(codes, kind="stable")
         codes = codes[order]
         # A piece for each group, or several where that would be too large for a record.
         most = max(1, int(_LIST_BYTES * rows.num_rows / max(rows.nbytes, 1)))
-        begins = np.flatnonzero(np.diff(codes, prepend=-1))
-        within = np.arange(len(codes)) - np.repeat(begins, np.diff(begins, append=len(codes)))
+        within = places_in_runs(codes)
         starts = np.flatnonzero(within % most == 0)
         at = _FIRST_PLACE + places.to_numpy(zero_copy_only=False)[order[starts]].astype(np.int64)
         entries = group_keys(["at", "piece"], [pa.array(at), pa.array(_FIRST_PIECE + within[starts] // most)])
-        keys = joined_keys(encoded.dictionary.take(pa.array(codes[starts])), entries)
+        keys = joined_keys(distinct.take(pa.array(codes[starts])), entries)
         taken = rows.select(self.columns.names).take(pa.array(order))
         self.access.write(keys, list_texts(taken, np.append(starts[1:], len(codes))))
 

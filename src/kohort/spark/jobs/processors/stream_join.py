@@ -17,14 +17,15 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
+from kohort.spark.jobs.processors.ordering import counted, group_numbers
 from kohort.spark.jobs.processors.states import State, at_time, before_time, joined_keys
+from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.operations import CLOCK, LEFT, OFFSET_COLUMN, RIGHT, SIDE, TIME_COLUMN, UNMATCHED, StreamJoin
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _NONE: Final = np.iinfo(np.int64).min
 _KEY: Final = pa.array(["{}"])
-_LAST_MS: Final = 253_402_300_799_000
 
 
 class _Pool(NamedTuple):
@@ -65,10 +66,9 @@ class StreamJoinProcessor:
         closes = np.where(sides == 0, times + self.join.after_ms, times + self.join.before_ms) + self.join.grace_ms
         in_time = (times != _NONE) & (closes >= now)
         taken = in_time & _has_key(rows.columns, self.join.on)
-        groups = rows.keys.dictionary_encode()
-        codes = groups.indices.to_numpy().astype(np.int64)
+        codes, groups = group_numbers(rows.keys)
         pools = [
-            self._pool(side, rows, np.flatnonzero(taken & (sides == side)), groups.dictionary, codes, times, offsets,
+            self._pool(side, rows, np.flatnonzero(taken & (sides == side)), groups, codes, times, offsets,
                        sides, taken, task.states[(LEFT, RIGHT)[side]])
             for side in (0, 1)
         ]  # fmt: skip
@@ -78,10 +78,10 @@ class StreamJoinProcessor:
         of = np.maximum(pools[0].arrived[left], pools[1].arrived[right])
         if self.join.keeps:
             matched, at, of = self._with_unmatched(
-                pools, (left, right), (matched, at, of), groups.dictionary, int(clock.now), task.states[UNMATCHED]
+                pools, (left, right), (matched, at, of), groups, int(clock.now), task.states[UNMATCHED]
             )
             matched, at, of = self._with_keyless(rows, sides, times, in_time & ~taken, (matched, at, of))
-        self._keep(pools, groups.dictionary, clock.now, task)
+        self._keep(pools, groups, clock.now, task)
         clock.write(task.states[CLOCK], self._forget(clock, task))
         late = int(len(in_time) - in_time.sum())
         return Made(matched, pa.array(of, mask=of < 0), late, pa.array(at))
@@ -130,8 +130,7 @@ class StreamJoinProcessor:
             right.keys, right.times, left.keys, left.times - self.join.before_ms, left.times + self.join.after_ms
         )
         lefts = np.repeat(np.arange(len(left.keys)), count)
-        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        rights = order[np.repeat(first, count) + within]
+        rights = order[np.repeat(first, count) + counted(count)]
         one, other = left.arrived[lefts], right.arrived[rights]
         later = np.maximum(one, other)
         # The one that came first must still have been waiting when the other came.
@@ -189,7 +188,7 @@ class StreamJoinProcessor:
         gone = gone.filter(state.access.lookup(gone).is_valid())  # most that match had a match before
         state.delete(gone)
         if now != _NONE:
-            start, end = before_time(min(now, _LAST_MS))
+            start, end = before_time(min(now, LAST_MS))
             _, keys, values = state.access.scan(start, end)
             due = pc.invert(pc.is_in(keys, value_set=gone.cast(pa.binary())))
             state.delete(keys.filter(due))
@@ -234,7 +233,7 @@ class StreamJoinProcessor:
         if clock.now == _NONE:
             return clock.forgotten
         reach = max(self.join.before_ms, self.join.after_ms) + self.join.grace_ms
-        upto = min(clock.now - reach - task.states[LEFT].bucket_ms, _LAST_MS)
+        upto = min(clock.now - reach - task.states[LEFT].bucket_ms, LAST_MS)
         if upto <= clock.forgotten:
             return clock.forgotten
         for name in (LEFT, RIGHT):
@@ -281,10 +280,9 @@ def _buckets(codes: _Ints, least: _Ints, most: _Ints, bucket_ms: int) -> tuple[_
     """The buckets that are within reach, each once for each group."""
     first, last = least // bucket_ms, most // bucket_ms
     count = last - first + 1
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    pairs = np.stack([np.repeat(first, count) + within, np.repeat(codes, count)])
+    pairs = np.stack([np.repeat(first, count) + counted(count), np.repeat(codes, count)])
     found = np.unique(pairs, axis=1)
-    starts = np.clip(found[0] * bucket_ms, -62_135_596_800_000, _LAST_MS)
+    starts = np.clip(found[0] * bucket_ms, FIRST_MS, LAST_MS)
     return found[1], starts
 
 
@@ -311,7 +309,7 @@ def _waiting_keys(groups: pa.Array, pool: _Pool, numbers: _Ints, closes: _Ints, 
     sides = pa.array(np.full(len(numbers), side))
     places = group_keys(["side", "at"], [sides, pa.array(pool.offsets[numbers])])
     named = joined_keys(groups.take(pa.array(pool.keys[numbers])), places)
-    return at_time(named, pa.array(np.clip(closes[numbers], -62_135_596_800_000, _LAST_MS)))
+    return at_time(named, pa.array(np.clip(closes[numbers], FIRST_MS, LAST_MS)))
 
 
 def _has_key(rows: pa.Table, on: tuple[str, ...]) -> _Bools:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kohort.spark.jobs.drop_reasons import NO_ORDER, NO_WINDOW
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
-from kohort.spark.jobs.processors.ordering import group_numbers, order_numbers
+from kohort.spark.jobs.processors.ordering import group_numbers, order_numbers, places_in_runs
 from kohort.spark.jobs.processors.row_windows import RowWindows, row_windows
 from kohort.spark.jobs.processors.states import at_time
 from kohort.spark.jobs.processors.times import millis, timestamps
@@ -53,8 +53,7 @@ class TopProcessor:
         of = np.concatenate([prior.groups[ranked], groups])
         order = order_numbers(candidates[self.by].combine_chunks())
         order = np.lexsort([-order if self.descending else order, of])  # stable
-        begins = np.flatnonzero(np.diff(of[order], prepend=-1))
-        ranks = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order))) + 1
+        ranks = places_in_runs(of[order]) + 1
         before = np.concatenate([old[RANK].to_numpy(), np.zeros(len(new), np.int64)])
         changed = (ranks <= self.n) & (before[order] != ranks)
 

@@ -39,10 +39,7 @@ class Groups:
 
     def beside(self, found: Found) -> pa.Table:
         """Rows of a store, with their group's columns before them."""
-        group = self.columns.take(pa.array(found.groups))
-        return pa.Table.from_arrays(
-            [*group.columns, *found.rows.columns], names=[*group.column_names, *found.rows.column_names]
-        )
+        return _side_by_side(self.columns.take(pa.array(found.groups)), found.rows)
 
 
 @dataclass(frozen=True)
@@ -113,9 +110,7 @@ class MapState:
         """The rows that there are of these groups and keys."""
         found = self.state.get(self._keys("get", wanted))
         group = wanted.select(self.groups.columns.column_names).take(pa.array(found.groups))
-        return pa.Table.from_arrays(
-            [*group.columns, *found.rows.columns], names=[*group.column_names, *found.rows.column_names]
-        )
+        return _side_by_side(group, found.rows)
 
     def entries(self) -> pa.Table:
         """All rows of this call's groups, in the order of their keys as texts."""
@@ -162,10 +157,7 @@ class Timers:
         return checked(what, timers, self._state.columns)
 
     def _keys(self, rows: pa.Table) -> pa.Array:
-        groups = group_keys(
-            self._groups.columns.column_names,
-            [rows[name].combine_chunks() for name in self._groups.columns.column_names],
-        )
+        groups = self._groups.keys_of("timers", rows)
         named = joined_keys(groups, group_keys([_NAME], [rows[_NAME].combine_chunks()]))
         times = millis(rows[_AT].combine_chunks())
         possible = pc.and_(pc.greater_equal(times, FIRST_MS), pc.less_equal(times, LAST_MS))
@@ -180,7 +172,6 @@ class ProcessState:
     Attributes:
         groups: the columns of the groups in this call: of its rows, and of timers that are due.
         stream_time: how far the task is, in ms since 1970; None before there is any time.
-        timers: the timers; None unless the program says that there are any.
     """
 
     def __init__(
@@ -269,6 +260,11 @@ class UserFunctionProcessor:
         encoded = keys.dictionary_encode()
         _, first = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)
         return Groups(columns.take(pa.array(first)), encoded.dictionary)
+
+
+def _side_by_side(left: pa.Table, right: pa.Table) -> pa.Table:
+    """The columns of two tables of as many rows."""
+    return pa.Table.from_arrays([*left.columns, *right.columns], names=[*left.column_names, *right.column_names])
 
 
 def checked(what: str, table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -21,7 +21,7 @@ from kohort.spark.jobs.errors import ProcessorError
 from kohort.spark.jobs.processors.interface import Made, Processor, Rows, TaskState
 from kohort.spark.jobs.processors.states import State
 from kohort.spark.jobs.stages.context import PROCESSING, Stage, StageContext, stage_of, task_number
-from kohort.spark.jobs.time_bounds import LAST_MS
+from kohort.spark.jobs.stages.stream_time import possible
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.runs import runs_of
 
@@ -104,7 +104,7 @@ def _processed(
     _, times, stream_times, offsets, *columns = batch.columns
     table = pa.Table.from_arrays(columns, names=spec.rows.names).cast(spec.rows)
     group = [table[name].combine_chunks() for name in spec.group]
-    rows = Rows(table, group_keys(spec.group, group), _possible(times), stream_times, offsets)
+    rows = Rows(table, group_keys(spec.group, group), possible(times), stream_times, offsets)
     latest = pc.max(stream_times).as_py()
     now = read if latest is None else latest if read is None else max(latest, read)
     states = {
@@ -134,10 +134,6 @@ def _given(spec: ProcessStage, made: Made, partition: int, now: int | None, rows
         raise ProcessorError(f"processor {spec.name!r} gave other columns than it said: {error}") from None
     names = [*GIVEN, *(f"_{number}" for number in range(len(columns)))]
     return pa.RecordBatch.from_arrays([*internal, *(each.combine_chunks() for each in columns)], names=names)
-
-
-def _possible(times: pa.Array) -> pa.Array:
-    return pc.if_else(pc.less_equal(times, LAST_MS), times, None)
 
 
 class _Access:

@@ -17,12 +17,12 @@ _NONE: Final = np.iinfo(np.int64).min
 
 def largest_times(partitions: Any, times: Any) -> dict[int, int | None]:
     """The largest time (ms) of each partition, but for those that no window has; None if it has no other."""
-    table = pa.table({"partition": partitions, "time": _possible(times)})
+    table = pa.table({"partition": partitions, "time": possible(times)})
     largest = table.group_by("partition").aggregate([("time", "max")])
     return dict(zip(largest["partition"].to_pylist(), largest["time_max"].to_pylist(), strict=True))
 
 
-def _possible(times: Any) -> Any:
+def possible(times: Any) -> Any:
     """The times, but for those that no window has: null."""
     return pc.if_else(pc.less_equal(times, LAST_MS), times, None)
 
@@ -45,7 +45,7 @@ class StreamTimes:
         A time that is null, or that no window has, doesn't move it.
         """
         numbers = partitions.to_numpy(zero_copy_only=False)
-        running = pc.fill_null(_possible(times), _NONE).to_numpy(zero_copy_only=False).copy()
+        running = pc.fill_null(possible(times), _NONE).to_numpy(zero_copy_only=False).copy()
         order, runs = runs_of(numbers)
         for partition, start, end in runs:
             rows = order[start:end]
