@@ -33,7 +33,9 @@ tour: $(READY) ## A tour of the inspector, on real bytes
 
 # Many tests wait for servers, so there are twice as many workers as there are cores.
 WORKERS ?= $(shell expr $$(nproc) \* 2)
-# Those of the pipeline come last and alone: each worker starts a Spark session, which wants the cores for itself.
+# Those of the pipeline come last and in two: each worker starts a Spark session, which waits for brokers half of its time,
+# and keeps a file's tests together.
+SPARK_WORKERS ?= 2
 TESTS ?= tests
 CHOSEN = $(patsubst tests,tests tests/pipeline,$(TESTS:/=))
 WITH_SPARK = $(filter tests/pipeline%,$(CHOSEN))
@@ -44,7 +46,7 @@ define run_tests
 	@$(TOOLS) java kcat maven
 	@scripts/each "$(BIN)/python -m tests.kernels" \
 	$(if $(WITHOUT_SPARK),"$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)") \
-	$(if $(WITH_SPARK),"$(BIN)/pytest -rfE $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \
+	$(if $(WITH_SPARK),"$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \
 	"$(BIN)/python -m tests.left_out .cache/test/*.xml"
 endef
 

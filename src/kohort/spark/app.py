@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kohort.client.config import Servers
 from kohort.extras import SPARK, require
@@ -29,6 +29,20 @@ if TYPE_CHECKING:
     from kohort.spark.store_frame import StoreFrame
 
 __all__ = ["StreamsApp"]
+
+
+class _Reading(TypedDict):
+    """How a topic's records are read: what streams and tables have in common."""
+
+    schema: Schema | None
+    format: str
+    on_error: ErrorPolicy | None
+    avro_schema: str | None
+    times: TimeFormats | None
+    partitioner: Partitioner
+    registry: SchemaRegistry | Literal[False] | None
+    subject: str | None
+    delimiter: str | None
 
 
 class StreamsApp:
@@ -128,20 +142,12 @@ class StreamsApp:
             ProgramError: arguments that can't be, or a topic that is read already.
         """
         event_time, derived = event_time_of(f"stream {topic!r}", event_time)
+        columns = () if key is None else column_names(f"stream {topic!r}: key", key)
         source = self._source(
-            "stream",
-            topic,
-            schema,
-            format,
-            () if key is None else column_names(f"stream {topic!r}: key", key),
-            on_error,
-            avro_schema,
-            time_formats(f"stream {topic!r}", format, timestamp_format, time_zone),
-            partitioner,
-            schema_registry,
-            subject,
-            delimiter,
-        )
+            "stream", topic, columns, schema=schema, format=format, on_error=on_error, avro_schema=avro_schema,
+            times=time_formats(f"stream {topic!r}", format, timestamp_format, time_zone), partitioner=partitioner,
+            registry=schema_registry, subject=subject, delimiter=delimiter,
+        )  # fmt: skip
         if tombstones not in ("drop", "keep"):
             raise ProgramError(f'stream {topic!r}: tombstones={tombstones!r}: "drop" or "keep"')
         source.tombstones, source.headers = tombstones == "keep", bool(headers)
@@ -182,24 +188,12 @@ class StreamsApp:
         Raises:
             ProgramError: arguments that can't be, or a topic or a name that is taken.
         """
-        times = time_formats(f"table {topic!r}", format, timestamp_format, time_zone)
-        return Table(
-            self._table(
-                topic,
-                schema,
-                key,
-                format,
-                name,
-                on_error,
-                avro_schema,
-                times,
-                partitioner,
-                schema_registry,
-                subject,
-                delimiter,
-                is_global=False,
-            )
-        )
+        definition = self._table(
+            "table", topic, key, name, schema=schema, format=format, on_error=on_error, avro_schema=avro_schema,
+            times=time_formats(f"table {topic!r}", format, timestamp_format, time_zone), partitioner=partitioner,
+            registry=schema_registry, subject=subject, delimiter=delimiter,
+        )  # fmt: skip
+        return Table(definition)
 
     def global_table(
         self,
@@ -221,24 +215,12 @@ class StreamsApp:
 
         Args and errors are those of `table`; it makes no difference how the topic is partitioned.
         """
-        times = time_formats(f"global_table {topic!r}", format, timestamp_format, time_zone)
-        return GlobalTable(
-            self._table(
-                topic,
-                schema,
-                key,
-                format,
-                name,
-                on_error,
-                avro_schema,
-                times,
-                "murmur2",
-                schema_registry,
-                subject,
-                delimiter,
-                is_global=True,
-            )
-        )
+        definition = self._table(
+            "global_table", topic, key, name, schema=schema, format=format, on_error=on_error, avro_schema=avro_schema,
+            times=time_formats(f"global_table {topic!r}", format, timestamp_format, time_zone), partitioner="murmur2",
+            registry=schema_registry, subject=subject, delimiter=delimiter,
+        )  # fmt: skip
+        return GlobalTable(definition)
 
     # Compiling and running -------------------------------------------------------------------------------------------
 
@@ -328,57 +310,18 @@ class StreamsApp:
     # -----------------------------------------------------------------------------------------------------------------
 
     def _table(
-        self,
-        topic: str,
-        schema: Schema | None,
-        key: str | Sequence[str],
-        format: str,  # noqa: A002
-        name: str | None,
-        on_error: ErrorPolicy | None,
-        avro_schema: str | None,
-        times: TimeFormats | None,
-        partitioner: Partitioner,
-        registry: SchemaRegistry | Literal[False] | None,
-        subject: str | None,
-        delimiter: str | None,
-        *,
-        is_global: bool,
+        self, what: str, topic: str, key: str | Sequence[str], name: str | None, **reading: Unpack[_Reading]
     ) -> TableDef:
-        what = "global_table" if is_global else "table"
         columns = column_names(f"{what} {topic!r}: key", key)
-        source = self._source(
-            what,
-            topic,
-            schema,
-            format,
-            columns,
-            on_error,
-            avro_schema,
-            times,
-            partitioner,
-            registry,
-            subject,
-            delimiter,
-        )
-        definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, is_global)
+        source = self._source(what, topic, columns, **reading)
+        definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, what == "global_table")
         self._graph.sources.append(definition)
         return definition
 
-    def _source(
-        self,
-        what: str,
-        topic: str,
-        schema: Schema | None,
-        format: str,  # noqa: A002
-        key: tuple[str, ...],
-        on_error: ErrorPolicy | None,
-        avro_schema: str | None,
-        times: TimeFormats | None,
-        partitioner: Partitioner,
-        registry: SchemaRegistry | Literal[False] | None,
-        subject: str | None,
-        delimiter: str | None,
-    ) -> SourceDef:
+    def _source(self, what: str, topic: str, key: tuple[str, ...], **reading: Unpack[_Reading]) -> SourceDef:
+        schema, format, on_error = reading["schema"], reading["format"], reading["on_error"]  # noqa: A001
+        avro_schema, registry, subject = reading["avro_schema"], reading["registry"], reading["subject"]
+        partitioner, delimiter = reading["partitioner"], reading["delimiter"]
         where = f"{what} {topic!r}"
         check_name(f"{what}(topic)", topic)
         known_format(where, format)
@@ -416,7 +359,7 @@ class StreamsApp:
                 )
         return SourceDef(
             topic, schema, format, key, None, "earliest", policy, avro_schema,
-            times=times, partitioner=partitioner, registry=named, subject=subject, delimiter=delimiter,
+            times=reading["times"], partitioner=partitioner, registry=named, subject=subject, delimiter=delimiter,
         )  # fmt: skip
 
 
