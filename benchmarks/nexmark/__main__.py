@@ -20,11 +20,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.available import available
 from benchmarks.nexmark import figures
 from benchmarks.nexmark.batch import QUERIES
 from benchmarks.nexmark.bench import Answers, NexmarkBench, QueryCase
 from benchmarks.nexmark.contenders import CONTENDERS
-from benchmarks.pipeline.contenders import Contender
 from benchmarks.pipeline.measures import BROKER_SETTINGS
 from benchmarks.pipeline.run import Run
 from kohort.testing import BrokerProcess
@@ -50,7 +50,7 @@ def main() -> int:
         parser.error(f"no such query: {', '.join(unknown)}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind, or lost
     console = Console(width=None if Console().is_terminal else 180)
-    contenders = _there(options.contenders, console)
+    contenders = available((each for each in CONTENDERS if each.name in options.contenders), console)
     runs = {
         query: Run(those, console)
         for query in queries
@@ -70,18 +70,6 @@ def main() -> int:
             options.json.write_text(json.dumps({"queries": found}, default=vars, indent=2))
         console.print(figures.table(found, contenders, options.records))
     return 1 if interrupted or any(run.wrong for run in runs.values()) else 0
-
-
-def _there(names: list[str], console: Console) -> list[Contender]:
-    """Those that can run on this machine."""
-    found = []
-    for contender in CONTENDERS:
-        if contender.name in names:
-            if missing := contender.missing():
-                console.print(f"without {contender.title}: {missing}")
-            else:
-                found.append(contender)
-    return found
 
 
 def _measure(runs: dict[str, Run], events: int, console: Console) -> None:

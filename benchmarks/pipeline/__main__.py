@@ -22,9 +22,10 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.available import available
 from benchmarks.pipeline import flights as data
 from benchmarks.pipeline.cases import Auctions, Case, Flights
-from benchmarks.pipeline.contenders import CONTENDERS, Contender
+from benchmarks.pipeline.contenders import CONTENDERS
 from benchmarks.pipeline.measures import BROKER_SETTINGS, Bench
 from benchmarks.pipeline.run import Run
 from kohort.testing import BrokerProcess
@@ -51,7 +52,10 @@ def main() -> int:
         options.records, options.only = 2_000, ("throughput",)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind, or lost
     console = Console(width=None if Console().is_terminal else 160)
-    runs = {name: Run(_there(options.contenders, name, console), console) for name in options.case}
+    chosen = [each for each in CONTENDERS if each.name in options.contenders]
+    runs = {
+        name: Run(available((each for each in chosen if name in each.cases), console), console) for name in options.case
+    }
     if not any(run.contenders for run in runs.values()):
         return 1
     interrupted = False
@@ -69,18 +73,6 @@ def main() -> int:
 
 def _file(file: Path | None, case: str, cases: int) -> Path | None:
     return file if file is None or cases == 1 else file.with_stem(f"{file.stem}-{case}")
-
-
-def _there(names: list[str], case: str, console: Console) -> list[Contender]:
-    """Those that can run on this machine."""
-    found = []
-    for contender in CONTENDERS:
-        if contender.name in names and case in contender.cases:
-            if missing := contender.missing():
-                console.print(f"without {contender.title}: {missing}")
-            else:
-                found.append(contender)
-    return found
 
 
 def _measure(name: str, run: Run, options: argparse.Namespace, console: Console) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
+from benchmarks.available import available
 from benchmarks.restore import changelog
 from benchmarks.restore.contenders import CONTENDERS, Contender, Job
 from benchmarks.restore.measures import Restarted, Restored, restart, restore
@@ -50,7 +51,7 @@ def main() -> int:
         options.keys = [20_000]
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     console = Console(width=None if Console().is_terminal else 120)
-    contenders = _there(options.contenders, console)
+    contenders = available((each for each in CONTENDERS if each.name in options.contenders), console)
     with tempfile.TemporaryDirectory(prefix="kohort-bench-", ignore_cleanup_errors=True) as directory:
         for contender in contenders:
             contender.prepare()
@@ -59,18 +60,6 @@ def main() -> int:
                 found = _measure(contenders, broker, Path(directory), keys, options.partitions)
             console.print(_table(found, keys))
     return 0 if contenders else 1
-
-
-def _there(names: Sequence[str], console: Console) -> list[Contender]:
-    """Those that can run on this machine."""
-    found = []
-    for contender in CONTENDERS:
-        if contender.name in names:
-            if missing := contender.missing():
-                console.print(f"without {contender.title}: {missing}")
-            else:
-                found.append(contender)
-    return found
 
 
 def _measure(

@@ -8,64 +8,33 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from benchmarks.nexmark.batch import QUERIES
 from benchmarks.nexmark.topics import AUCTION, BID, PERSON, Topic, side_input
+from benchmarks.pipeline.programs.structured import ROCKSDB, answer, read, session, written
 
 TIMES = ("dateTime", "expires")
 
 
 def main(servers: str, source: str, results: str, directory: str, case: str, jars: str, **_: object) -> None:
-    spark = (
-        SparkSession.builder.master("local[*]")
-        .appName("structured")
-        .config("spark.jars", jars)
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")  # as many as cores
-        # The default keeps all state in the heap.
-        .config(
-            "spark.sql.streaming.stateStore.providerClass",
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        )
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = session(jars, ROCKSDB)
     for topic in (PERSON, AUCTION, BID):
         view(spark, servers, source, topic).createOrReplaceTempView(topic.name)
     spark.createDataFrame(side_input()).createOrReplaceTempView("side_input")
     query = QUERIES[case]
-    answer = spark.sql(query.sql)
-    records = answer.select(
+    records = spark.sql(query.sql).select(
         fn.to_json(fn.struct(*query.keys)).alias("key") if query.keys else fn.lit(None).cast("string").alias("key"),
         fn.to_json(fn.struct("*")).alias("value"),
     )
-    writer = (
-        records.writeStream.format("kafka")
-        .outputMode("update" if query.keys else "append")
-        .option("kafka.bootstrap.servers", servers)
-        .option("topic", results)
-        .option("checkpointLocation", f"{directory}/checkpoint")
-    )
-    print(f"started {time.time()}", flush=True)
-    writer.start().awaitTermination()
+    answer(written(records, "update" if query.keys else "append", servers, results, directory))
 
 
 def view(spark: SparkSession, servers: str, prefix: str, topic: Topic) -> DataFrame:
     """A topic's rows, with records' offsets as numbers: order within a key is all that queries ask of them."""
-    records = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", f"{prefix}-{topic.name}")
-        .option("startingOffsets", "earliest")
-        .load()
-    )
+    records = read(spark, servers, f"{prefix}-{topic.name}")
     schema = topic.schema.replace("TIMESTAMP", "BIGINT")
     row = fn.from_json(fn.col("value").cast("string"), schema).alias("row")
     rows = records.select(row, fn.col("offset").alias("number")).select("row.*", "number")

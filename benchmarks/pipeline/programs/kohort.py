@@ -9,13 +9,18 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, min_, sum_, window
 from kohort.spark.monitoring.events import EpochDone, Listener, TasksNow
 
+Program = Callable[[StreamsApp, str, str], None]
+"""(an application, the topic that it reads, the topic that it writes)."""
 FLIGHT = "origin STRING, dep_delay BIGINT, time_hour TIMESTAMP"
 BID = "auction BIGINT, price BIGINT, dateTime TIMESTAMP"
 
@@ -103,14 +108,32 @@ MEMORY = {"flights": "2g", "auctions": "768m"}
 """Of the JVM's heap. Spark keeps no state of many groups there."""
 
 
-def main(servers: str, application: str, source: str, results: str, directory: str, standbys: int, case: str) -> None:
+def run(
+    program: Program,
+    memory: str,
+    *,
+    servers: str,
+    application: str,
+    source: str,
+    results: str,
+    directory: str,
+    standbys: int,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Runs an instance of a program until it is stopped.
+
+    Args:
+        memory: of the JVM's heap.
+        settings: more of Spark's.
+    """
     phase("Python has its imports")
     spark = (
         SparkSession.builder.master("local[*]")
         .appName(application)
-        .config("spark.driver.memory", MEMORY[case])
+        .config("spark.driver.memory", memory)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config(map=dict(settings))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -122,8 +145,12 @@ def main(servers: str, application: str, source: str, results: str, directory: s
         state_dir=directory,
         journal=Path(directory, f"{Path(directory).name}.jsonl"),
     )
-    PROGRAMS[case](app, source, results)
+    program(app, source, results)
     app.run(spark, listeners=[Teller()], progress=False)
+
+
+def main(case: str, **job: Any) -> None:
+    run(PROGRAMS[case], MEMORY[case], **job)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.streaming import DataStreamWriter
 
 WINDOW_START = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
@@ -61,19 +63,63 @@ def auctions(records: DataFrame) -> DataFrame:
 
 
 QUERIES = {"flights": delays, "auctions": auctions}
-SETTINGS = {
-    "flights": {},
-    # The default keeps all state in the heap.
-    "auctions": {
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        )
-    },
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    )
 }
+"""The default keeps all state in the heap."""
+SETTINGS: dict[str, dict[str, str]] = {"flights": {}, "auctions": ROCKSDB}
 
 
 REAL_TIME_THREADS = 8
 """In its real-time mode all tasks run at once and don't end: four read, two are behind the shuffle."""
+
+
+def session(jars: str, settings: Mapping[str, str], master: str = "local[*]") -> SparkSession:
+    """Spark on this machine, with these packages and settings more."""
+    spark = (
+        SparkSession.builder.master(master)
+        .appName("structured")
+        .config("spark.jars", jars)
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")  # as many as cores
+        .config(map=dict(settings))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def read(spark: SparkSession, servers: str, topic: str) -> DataFrame:
+    """A topic's records, from its beginning on."""
+    return (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+
+
+def written(records: DataFrame, mode: str, servers: str, topic: str, directory: str) -> DataStreamWriter:
+    """Records as they go to a topic; the checkpoint is in the directory."""
+    return (
+        records.writeStream.format("kafka")
+        .outputMode(mode)
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", topic)
+        .option("checkpointLocation", f"{directory}/checkpoint")
+    )
+
+
+def answer(query: DataStreamWriter) -> None:
+    """Runs a query until it is stopped."""
+    print(f"started {time.time()}", flush=True)
+    query.start().awaitTermination()
 
 
 def main(
@@ -86,38 +132,9 @@ def main(
     real_time: str | None = None,
     **_: object,
 ) -> None:
-    spark = (
-        SparkSession.builder.master(f"local[{REAL_TIME_THREADS if real_time else '*'}]")
-        .appName("structured")
-        .config("spark.jars", jars)
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")  # as many as cores
-        .config(map=SETTINGS[case])
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    records = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", source)
-        .option("startingOffsets", "earliest")
-        .load()
-    )
-    query = (
-        QUERIES[case](records)
-        .writeStream.format("kafka")
-        .outputMode("update")
-        .option("kafka.bootstrap.servers", servers)
-        .option("topic", results)
-        .option("checkpointLocation", f"{directory}/checkpoint")
-    )
-    if real_time:
-        query = query.trigger(realTime=real_time)
-    print(f"started {time.time()}", flush=True)
-    query.start().awaitTermination()
+    spark = session(jars, SETTINGS[case], f"local[{REAL_TIME_THREADS if real_time else '*'}]")
+    query = written(QUERIES[case](read(spark, servers, source)), "update", servers, results, directory)
+    answer(query.trigger(realTime=real_time) if real_time else query)
 
 
 if __name__ == "__main__":
