@@ -108,14 +108,12 @@ class RpcAddress:
 
     def scan(self, store: str, partition: int, starts: pa.Array, ends: pa.Array) -> pa.Table:
         """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included)."""
-        partitions = pa.repeat(pa.scalar(partition, pa.int32()), len(starts))
-        columns = [partitions, starts.cast(pa.binary()), ends.cast(pa.binary())]
-        ranges = pa.RecordBatch.from_arrays(columns, schema=SCAN_RANGES)
+        ranges = pa.RecordBatch.from_arrays([starts.cast(pa.binary()), ends.cast(pa.binary())], schema=SCAN_RANGES)
         found: list[pa.RecordBatch] = []
         done = 0
         while done < len(ranges):
             some = ranges.slice(done, _RANGES_AT_ONCE)
-            response, body = self._request(ScanRequest(store), ScanResponse, to_ipc(some))
+            response, body = self._request(ScanRequest(store, partition), ScanResponse, to_ipc(some))
             rows = from_ipc(body, SCANNED_ROWS)
             numbers = pc.add(rows.column(0), pa.scalar(done, pa.int32()))
             found.append(pa.RecordBatch.from_arrays([numbers, *rows.columns[1:]], schema=SCANNED_ROWS))
@@ -126,9 +124,9 @@ class RpcAddress:
             if not 0 <= more < len(some):
                 raise RpcError(f"the driver has answered up to range {more} of {len(some)}")
             done += more
-            keys = ranges.column(1).to_pylist()
+            keys = ranges.column(0).to_pylist()
             keys[done] = key
-            ranges = ranges.set_column(1, SCAN_RANGES.field("start"), pa.array(keys, pa.binary()))
+            ranges = ranges.set_column(0, SCAN_RANGES.field("start"), pa.array(keys, pa.binary()))
         return pa.Table.from_batches(found, SCANNED_ROWS)
 
     def write(self, subtopology: str, run: int, branch: int, split: int, store: str, writes: pa.Table) -> bool:

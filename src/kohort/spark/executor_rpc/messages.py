@@ -21,9 +21,7 @@ LOOKUP_VALUES: Final = pa.schema([pa.field("value", pa.binary())])
 It may have fewer values than there were keys, but at least one, to limit its size: the rest is requested again.
 """
 
-SCAN_RANGES: Final = pa.schema(
-    [pa.field("partition", pa.int32()), pa.field("start", pa.binary()), pa.field("end", pa.binary())]
-)
+SCAN_RANGES: Final = pa.schema([pa.field("start", pa.binary()), pa.field("end", pa.binary())])
 """The body of a `ScanRequest`: each range from its start (included) to its end (not included)."""
 
 SCANNED_ROWS: Final = pa.schema(
@@ -90,6 +88,7 @@ class ScanRequest(msgspec.Struct, tag="scan", frozen=True):
     """Asks for the rows of ranges (`SCAN_RANGES`) of a store."""
 
     store: str
+    partition: int
 
 
 class ScanResponse(msgspec.Struct, tag="scan", frozen=True):

@@ -16,7 +16,6 @@ from typing import Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, OffsetRange
 from kohort.spark.executor_rpc.errors import RpcError
@@ -345,26 +344,11 @@ class RpcServer:
     def _scanned(self, request: ScanRequest, body: bytearray) -> tuple[ScanResponse, pa.Buffer]:
         if self._scan is None:
             raise RpcError(f"store {request.store} can't be scanned here")
-        batch = from_ipc(body, SCAN_RANGES)
-        starts, ends = batch.column(1).to_pylist(), batch.column(2).to_pylist()
-        partitions = batch.column(0).to_numpy(zero_copy_only=False)
-        found = [pa.RecordBatch.from_pylist([], SCANNED_ROWS)]
-        size, rest, first = 0, None, 0
-        while first < len(batch) and rest is None:  # ranges of one partition are one scan
-            others = np.flatnonzero(partitions[first:] != partitions[first])
-            end = first + int(others[0]) if len(others) else len(batch)
-            with self._turns:
-                rows = self._scan(
-                    request.store, int(partitions[first]), starts[first:end], ends[first:end], _RESPONSE_BYTES - size
-                )
-            numbers = pc.add(rows.ranges, pa.scalar(first, pa.int32()))
-            found.append(pa.RecordBatch.from_arrays([numbers, rows.keys, rows.values], schema=SCANNED_ROWS))
-            size += found[-1].nbytes
-            rest = None if rows.rest is None else (first + rows.rest[0], rows.rest[1])
-            if rest is None and size >= _RESPONSE_BYTES and end < len(batch):
-                rest = end, starts[end]
-            first = end
-        return ScanResponse(rest), to_ipc(_united(found, SCANNED_ROWS))
+        starts, ends = (column.to_pylist() for column in from_ipc(body, SCAN_RANGES).columns)
+        with self._turns:
+            found = self._scan(request.store, request.partition, starts, ends, _RESPONSE_BYTES)
+        rows = pa.RecordBatch.from_arrays([found.ranges, found.keys, found.values], schema=SCANNED_ROWS)
+        return ScanResponse(found.rest), to_ipc(rows)
 
     def _add_writes(self, request: WritesRequest, body: bytearray) -> ReportResponse:
         writes = from_ipc(body, STORE_WRITES)
@@ -386,11 +370,6 @@ class RpcServer:
                 return ReportResponse(False)
             epoch.reports[(request.branch, request.stage, request.split)] = (request, dead)
         return ReportResponse(True)
-
-
-def _united(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.concat_arrays([batch.column(number) for batch in batches]) for number in range(len(schema))]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _cores() -> int:
