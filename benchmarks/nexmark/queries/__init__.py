@@ -3,13 +3,13 @@
 Not yet said, since they need
 
 - q4, q6: aggregates of aggregates, from which is subtracted what was added before;
-- q5: aggregates of aggregates: the highest of counts, by window;
-- q9: the best of several rows as columns of its own, after a join;
+- q5: all groups of an aggregate that have the most, by window, as they change;
+- q9: the best of the rows that a join gives, once no other can come;
 - q11: session windows;
 - q12: windows of processing time.
 
-What would be shorter with what there isn't yet: q7 (columns of the best row instead of a struct), q10 (files of a table
-instead of a topic), q18 and q19 (one row of a result instead of a struct or an array).
+q7 gives columns of the best row as a struct, q10 a topic instead of files of a table. q18 and q19 are aggregates, of one
+record a group; `latest_by` and `top` give rows instead.
 """
 
 from __future__ import annotations
