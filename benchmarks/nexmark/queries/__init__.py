@@ -8,8 +8,8 @@ Not yet said, since they need
 - q11: session windows;
 - q12: windows of processing time.
 
-q7 gives columns of the best row as a struct, q10 a topic instead of files of a table. q18 and q19 are aggregates, of one
-record a group; `latest_by` and `top` give rows instead.
+q7 gives columns of the best row as a struct, q10 a topic instead of files of a table. q18 and q19 are aggregates, of
+one record a group; `latest_by` and `top` give rows instead.
 """
 
 from __future__ import annotations
