@@ -21,6 +21,7 @@ def classpath(project: str) -> str:
 
     `clients`: the Java clients, and our scenarios. `kafka`: Apache Kafka's server and tools, and what runs the tools.
     `newest_kafka`: the newest server, for our client. `protocol_tests`: Kafka's own tests, and our cluster for them.
+    `witness`: Kafka Streams without a server.
     """
     target = built(HERE / project, project)
     return f"{target / 'classes'}:{target / 'dependency'}/*"
