@@ -51,7 +51,7 @@ def main() -> int:
             say(f"left out: {counted} instead of {left_out}")
             say(instance.tail())
             return 1
-        groups, places = len(field.results.groups), " and ".join(sorted(executors))
+        groups, places = len(expected.groups), " and ".join(sorted(executors))
         said = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
         say(f"stream and batch are equal: {groups} groups, by executors on {places}; both leave out {said}")
         return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kohort.testing import BrokerProcess
 
-from .flights import AIRLINES, Delivered, Record, made_up
 from .instances import Instance
-from .results import Results
+from .results import FlightDelays
+from .scenarios import Delivered, Record, Scenario
 
 __all__ = ["APPLICATION", "PARTITIONS", "SESSION_MS", "Field", "Server", "apache_kafka", "kfake", "kohort_broker"]
 
@@ -108,32 +108,34 @@ class Field:
     """A broker with the application's topics, and the records that were sent so far.
 
     Attributes:
-        delivered: those that the broker has, and where.
+        delivered: those that the broker has, and where; without those that were there before the application.
     """
 
-    def __init__(self, server: Server, directory: Path, group_protocol: str = "streams") -> None:
-        self.server, self._options = server, ["--group-protocol", group_protocol]
+    def __init__(
+        self, server: Server, directory: Path, group_protocol: str = "streams", scenario: Scenario | None = None
+    ) -> None:
+        self._scenario = scenario or FlightDelays()
+        self.server, self._options = server, ["--group-protocol", group_protocol, "--program", self._scenario.name]
         if group_protocol != "streams":
             self._options += ["--session-timeout-ms", str(SESSION_MS)]
         self.directory = directory
         self.delivered: list[Delivered] = []
-        self._sent = 0
         self._stack = ExitStack()
         self._instances: list[Instance] = []
         self._failed: list[KafkaError] = []
         servers = server.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        names = ("flights", "airlines", "delays-by-hour")
+        names = (*self._scenario.inputs, *self._scenario.outputs)
         for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
             made.result()
         self._producer = Producer({
             "bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 20, "log_level": 0,
             "partitioner": "murmur2_random", "delivery.timeout.ms": 120_000,
         })  # fmt: skip
-        for carrier, name in AIRLINES.items():
-            self._producer.produce("airlines", f'{{"carrier":"{carrier}","name":"{name}"}}', carrier)
+        for record in self._scenario.first():
+            self._producer.produce(record.topic, record.value, record.key)
         self._producer.flush()
-        self.results = Results(servers, "delays-by-hour", PARTITIONS)
+        self.results = self._scenario.outcome(servers, PARTITIONS)
         self._stack.callback(self.results.close)
 
     def close(self) -> None:
@@ -150,21 +152,32 @@ class Field:
     def send(self, seed: int, number: int, seconds: float) -> Iterator[float]:
         """Send records evenly over some time, and give the seconds that have passed, a few times a second."""
         began = time.monotonic()
-        records = made_up(seed, number, self._sent)
-        self._sent += number
+        records = self._scenario.made_up(seed, number)
         sent = 0
-        while sent < number:
+        while sent < len(records):
             passed = time.monotonic() - began
-            due = min(number, int(number * passed / seconds) + 1)
-            for record in records[sent:due]:
-                self._producer.produce("flights", record.value, record.key, on_delivery=partial(self._told, record))
+            due = min(len(records), int(len(records) * passed / seconds) + 1)
+            self._produce(records[sent:due])
             sent = due
             self._producer.poll(0.1)
             self.results.read(0.05)
             yield passed
 
     def settle(self, patience: float) -> list[str]:
-        """Wait until the output counts all records that were sent, and say where it isn't what it should be."""
+        """Wait until the output has come of all records that were sent, and say where it isn't what it should be."""
+        if differences := self._settled(patience):
+            return differences
+        for ending in self._scenario.endings():
+            self._produce(ending)
+            if differences := self._settled(patience):
+                return differences
+        return []
+
+    def summary(self) -> str:
+        """What was compared."""
+        return self.results.summary(self.delivered)
+
+    def _settled(self, patience: float) -> list[str]:
         if left := self._producer.flush(patience):
             return [f"{left} records couldn't be sent"]
         if self._failed:
@@ -176,6 +189,10 @@ class Field:
                 self.results.read(2)  # and nothing follows that changes it
                 break
         return self.results.differences(self.delivered)
+
+    def _produce(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._producer.produce(record.topic, record.value, record.key, on_delivery=partial(self._told, record))
 
     def _told(self, record: Record, error: KafkaError | None, message: Message) -> None:
         if error is not None:

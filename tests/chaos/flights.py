@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-__all__ = ["AIRLINES", "GRACE_MS", "HOUR_MS", "Delivered", "Flight", "Record", "Result", "batch_result", "made_up"]
+from .scenarios import Delivered
+
+__all__ = ["AIRLINES", "GRACE_MS", "HOUR_MS", "Airline", "Flight", "FlightRecord", "Result", "batch_result", "made_up"]
 
 AIRLINES = {
     code: f"Airline {code}" for code in ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "UA", "US")
@@ -36,11 +38,16 @@ class Flight(NamedTuple):
     departed: int
 
 
-class Record(NamedTuple):
+class FlightRecord(NamedTuple):
     """What is written to the topic."""
 
     key: str | None
     flight: Flight | None
+
+    @property
+    def topic(self) -> str:
+        """Of flights."""
+        return "flights"
 
     @property
     def value(self) -> bytes | None:
@@ -48,12 +55,20 @@ class Record(NamedTuple):
         return None if self.flight is None else msgspec.json.encode(self.flight._asdict())
 
 
-class Delivered(NamedTuple):
-    """A record, and where it lies."""
+class Airline(NamedTuple):
+    """A record of the table."""
 
-    partition: int
-    offset: int
-    record: Record
+    key: str
+
+    @property
+    def topic(self) -> str:
+        """Of airlines."""
+        return "airlines"
+
+    @property
+    def value(self) -> bytes:
+        """As it is written."""
+        return msgspec.json.encode({"carrier": self.key, "name": AIRLINES[self.key]})
 
 
 class Result(NamedTuple):
@@ -72,7 +87,7 @@ class Result(NamedTuple):
     empty: int
 
 
-def made_up(seed: int, number: int, already: int = 0) -> list[Record]:
+def made_up(seed: int, number: int, already: int = 0) -> list[FlightRecord]:
     """Records of the flights that follow upon `already` others, `_AN_HOUR` of them in an hour; late ones among them."""
     draw = random.Random(seed)
     records = []
@@ -83,7 +98,7 @@ def made_up(seed: int, number: int, already: int = 0) -> list[Record]:
         carrier = draw.choice(tuple(AIRLINES)) if draw.random() < 0.98 else "??"  # nobody's: the join drops it
         flight = Flight(carrier, draw.choice(_AIRPORTS), delay, clock - draw.randrange(reported_after))
         chance = draw.random()
-        records.append(Record(None if chance < 0.01 else carrier, None if 0.005 < chance < 0.02 else flight))
+        records.append(FlightRecord(None if chance < 0.01 else carrier, None if 0.005 < chance < 0.02 else flight))
     return records
 
 
@@ -95,7 +110,9 @@ def batch_result(delivered: Iterable[Delivered]) -> Result:
     delays: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     newest: dict[int, int] = {}
     late = keyless = empty = 0
-    for partition, _, (key, flight) in sorted(delivered, key=lambda each: each[:2]):
+    for partition, _, record in sorted(delivered, key=lambda each: each[:2]):
+        assert isinstance(record, FlightRecord)
+        key, flight = record
         if flight is None:
             empty += 1
             continue

@@ -1,4 +1,4 @@
-"""The application that is put under fire: delays of flights by airport and hour, with the airline's name joined."""
+"""The applications that are put under fire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import argparse
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -14,14 +17,19 @@ from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, sum_, 
 from kohort.spark.monitoring.journal_writer import JournalWriter
 
 from .flights import GRACE_MS
+from .orders import PAYABLE_MS, REMINDED_MS
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay INT, departed TIMESTAMP"
 AIRLINE = "carrier STRING, name STRING"
+ORDER = "id STRING, customer STRING, amount INT, at TIMESTAMP"
+PAYMENT = "`order` STRING, paid INT, paid_at TIMESTAMP"
 
 
-def application(servers: str, application_id: str, **settings: object) -> StreamsApp:
-    """The program: two subtopologies, with a table's store in one and an aggregate's in the other."""
-    app = StreamsApp(application_id, bootstrap_servers=servers, **settings)  # type: ignore[arg-type]
+def delays(app: StreamsApp) -> None:
+    """Delays of flights by airport and hour, with the airline's name joined.
+
+    Two subtopologies, with a table's store in one and an aggregate's in the other.
+    """
     flights = app.stream(
         "flights", schema=FLIGHT, key="carrier", event_time="departed", timestamp_format="timestamp_millis"
     )
@@ -36,7 +44,37 @@ def application(servers: str, application_id: str, **settings: object) -> Stream
         p90=approx_percentile("dep_delay", 0.9),
         worst=max_("dep_delay"),
     ).to("delays-by-hour")
-    return app
+
+
+def orders(app: StreamsApp) -> None:
+    """Orders with their payments, and each once more when an hour has gone by.
+
+    The join's stores are in a subtopology behind a repartition topic, the timers' in that which reads orders.
+    """
+    placed = app.stream("orders", schema=ORDER, key="customer", event_time="at", timestamp_format="timestamp_millis")
+    paid = app.stream(
+        "payments", schema=PAYMENT, key="order", event_time="paid_at", timestamp_format="timestamp_millis"
+    )
+    both = placed.join_stream(
+        paid, on={"id": "order"}, after=timedelta(milliseconds=PAYABLE_MS),
+        grace=timedelta(milliseconds=GRACE_MS), how="outer",
+    )  # fmt: skip
+    both.to("paid-orders", key="id")
+    later = placed.group_by("customer").process(
+        "an-hour-later", reminded, output="customer STRING, id STRING", timers=True
+    )
+    later.to("reminders", key="customer")
+
+
+def reminded(rows: pa.Table, state: Any) -> pa.Table:
+    """The orders of an hour ago."""
+    after = pa.scalar(REMINDED_MS * 1_000, pa.duration("us"))
+    at = pc.add(rows["at"], after)
+    state.timers.set(pa.table({"customer": rows["customer"], "at": at, "name": rows["id"]}))
+    return state.timers.due.select(["customer", "name"]).rename_columns(["customer", "id"])
+
+
+PROGRAMS = {"delays": delays, "orders": orders}
 
 
 def session(master: str) -> SparkSession:
@@ -60,6 +98,7 @@ def main() -> None:
     """Run an instance until it's stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("servers")
+    parser.add_argument("--program", choices=PROGRAMS, default="delays")
     parser.add_argument("--application-id", default="delays")
     parser.add_argument("--directory", type=Path, required=True, help="for its state and its journal")
     parser.add_argument("--standbys", type=int, default=1)
@@ -67,11 +106,12 @@ def main() -> None:
     parser.add_argument("--session-timeout-ms", type=int, help="by default the group's")
     parser.add_argument("--master", default="local[1]")
     options = parser.parse_args()
-    app = application(
-        options.servers, options.application_id, state_dir=options.directory / "state",
+    app = StreamsApp(
+        options.application_id, bootstrap_servers=options.servers, state_dir=options.directory / "state",
         num_standby_replicas=options.standbys, group_protocol=options.group_protocol,
         session_timeout_ms=options.session_timeout_ms,
     )  # fmt: skip
+    PROGRAMS[options.program](app)
     with JournalWriter(options.directory / "journal.jsonl", options.directory.name) as journal:
         app.run(session(options.master), listeners=[journal], progress=False)
 

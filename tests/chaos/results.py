@@ -1,18 +1,46 @@
-"""What the application has put out, read by a client that isn't ours: librdkafka, committed records only."""
+"""The application of flights under fire, and what it has put out."""
 
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from .committed import CommittedRecords
+from .flights import AIRLINES, Airline, FlightRecord, batch_result, made_up
+from .scenarios import Delivered, Record
 
-from .flights import Delivered, batch_result
+__all__ = ["FlightDelays", "Results"]
 
-__all__ = ["Results"]
+
+class FlightDelays:
+    """Delays of flights by airport and hour, with the airline's name joined."""
+
+    name = "delays"
+    inputs = ("flights", "airlines")
+    outputs = ("delays-by-hour",)
+
+    def __init__(self) -> None:
+        self._sent = 0
+
+    def first(self) -> list[Airline]:
+        """The table."""
+        return [Airline(code) for code in AIRLINES]
+
+    def made_up(self, seed: int, number: int) -> list[FlightRecord]:
+        """Flights."""
+        flights = made_up(seed, number, self._sent)
+        self._sent += number
+        return flights
+
+    def endings(self) -> Iterable[Sequence[Record]]:
+        """Nothing waits."""
+        return ()
+
+    def outcome(self, servers: str, partitions: int) -> Results:
+        """Follow the groups."""
+        return Results(servers, partitions)
 
 
 class Results:
@@ -23,30 +51,30 @@ class Results:
         records: how many were read.
     """
 
-    def __init__(self, servers: str, topic: str, partitions: int) -> None:
+    def __init__(self, servers: str, partitions: int) -> None:
         self.groups: dict[tuple[str, int], dict[str, Any]] = {}
         self.records = 0
-        self._consumer = Consumer({
-            "bootstrap.servers": servers, "group.id": f"results-{uuid.uuid4()}", "enable.auto.commit": False,
-            "isolation.level": "read_committed", "auto.offset.reset": "earliest", "log_level": 0,
-        })  # fmt: skip
-        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+        self._records = CommittedRecords(servers, FlightDelays.outputs, partitions)
 
     def close(self) -> None:
         """Disconnect."""
-        self._consumer.close()
+        self._records.close()
 
     def read(self, seconds: float = 0.5) -> None:
         """Take what has come."""
-        for message in self._consumer.consume(10_000, seconds):
-            if message.error() is not None:
-                if message.error().retriable() or message.error().code() < 0:
-                    continue  # the broker is away
-                raise KafkaException(message.error())
-            value = json.loads(message.value())
+        for message in self._records.take(seconds):
+            value = json.loads(message.value() or b"")
             hour = datetime.fromisoformat(value["window"])
             self.groups[value["origin"], int(hour.timestamp() * 1000)] = value
             self.records += 1
+
+    def summary(self, delivered: Iterable[Delivered]) -> str:
+        """What was compared."""
+        result = batch_result(delivered)
+        return (
+            f"{len(result.groups):,} groups; {result.late:,} were late, {result.keyless:,} had no key, "
+            f"{result.empty:,} no value"
+        )
 
     @property
     def flights(self) -> int:

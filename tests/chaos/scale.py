@@ -137,9 +137,9 @@ def measure(scale: Scale) -> int:
     # Whoever goes takes its state along: only where instances come, all that moves is warmed up.
     faults += [f"{task} moved without a warm-up" for task in steps["from one to three"].cold()]
     if differences:
-        faults.append(f"{len(differences)} groups differ, the first: {differences[0]}")
+        faults.append(f"{len(differences)} results differ, the first: {differences[0]}")
     else:
-        console.print(f"stream and batch are equal: {len(scale.field.results.groups)} groups compared")
+        console.print(f"stream and batch are equal: {scale.field.summary()}")
     for instance in scale.instances:
         if instance.runs and (code := instance.stop()):
             faults.append(f"{instance.name} ended with {code}; {instance.tail()}")

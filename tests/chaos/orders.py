@@ -1,0 +1,235 @@
+"""Orders and payments: records for the application that joins them, and what must come of them.
+
+Times go back by some seconds; nothing comes too late. What waits for time to pass comes out at a round's end: records
+of each partition, for each partition of the repartition topic, show that all before them has gone through, and others
+make time jump ahead.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kohort.protocol.records.partitioner import partition_of
+
+from .committed import CommittedRecords
+from .scenarios import Delivered
+
+__all__ = [
+    "GRACE_MS",
+    "PAYABLE_MS",
+    "REMINDED_MS",
+    "Expected",
+    "OrderRecord",
+    "OrdersAndPayments",
+    "PaymentRecord",
+    "expected",
+]
+
+PAYABLE_MS: Final = 15_000
+"""How long after an order its payment may come (event time)."""
+GRACE_MS: Final = 3_600_000
+"""Rows of a round go through tasks that are far apart: none is later than that."""
+REMINDED_MS: Final = 3_600_000
+_PARTITIONS: Final = 4
+_BEGIN_MS: Final = 1_356_998_400_000  # 2013
+_STEP_MS: Final = 100
+_BACK_MS: Final = 5_000
+_JUMP_MS: Final = 4 * 3_600_000
+"""More than anything waits for."""
+
+
+class OrderRecord(NamedTuple):
+    """An order, as it is written."""
+
+    id: str
+    customer: str
+    amount: int
+    at: int
+
+    @property
+    def topic(self) -> str:
+        """Of orders."""
+        return "orders"
+
+    @property
+    def key(self) -> str:
+        """They lie by customer."""
+        return self.customer
+
+    @property
+    def value(self) -> bytes:
+        """As JSON."""
+        return msgspec.json.encode(self._asdict())
+
+
+class PaymentRecord(NamedTuple):
+    """A payment, as it is written."""
+
+    order: str
+    paid: int
+    paid_at: int
+
+    @property
+    def topic(self) -> str:
+        """Of payments."""
+        return "payments"
+
+    @property
+    def key(self) -> str:
+        """They lie by order."""
+        return self.order
+
+    @property
+    def value(self) -> bytes:
+        """As JSON."""
+        return msgspec.json.encode(self._asdict())
+
+
+class OrdersAndPayments:
+    """Orders with their payments, and each once more when an hour has gone by."""
+
+    name = "orders"
+    inputs = ("orders", "payments")
+    outputs = ("paid-orders", "reminders")
+
+    def __init__(self) -> None:
+        self._now = _BEGIN_MS
+        self._made = 0
+
+    def first(self) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def made_up(self, seed: int, number: int) -> list[OrderRecord | PaymentRecord]:
+        """Orders, of which some are paid, some twice, some too late or without an order."""
+        draw = random.Random(seed)
+        records: list[tuple[int, OrderRecord | PaymentRecord]] = []
+        while len(records) < number:
+            self._now += _STEP_MS
+            at = self._now - draw.randrange(_BACK_MS)
+            order = OrderRecord(self._id(), f"customer-{draw.randrange(40)}", draw.randrange(1_000), at)
+            records.append((self._now, order))
+            for _ in range(draw.choices((0, 1, 2), (30, 60, 10))[0]):
+                paid = at + draw.randrange(PAYABLE_MS * 5 // 4)
+                name = order.id if draw.random() < 0.95 else f"nobody-{self._id()}"
+                records.append((max(paid, self._now), PaymentRecord(name, draw.randrange(1_000), paid)))
+        records.sort(key=lambda each: each[0])
+        self._now = max(self._now, records[-1][0])
+        return [record for _, record in records]
+
+    def endings(self) -> Iterator[list[OrderRecord | PaymentRecord]]:
+        """What shows that all has gone through, then what makes time jump."""
+        yield list(self._everywhere())
+        self._now += _JUMP_MS
+        yield list(self._everywhere())
+
+    def outcome(self, servers: str, partitions: int) -> Rows:
+        """Follow all rows."""
+        return Rows(servers, partitions)
+
+    def _everywhere(self) -> Iterator[OrderRecord | PaymentRecord]:
+        """Orders in each partition, for each partition that they are joined in, and their payments."""
+        for customer in range(_PARTITIONS):
+            for place in range(_PARTITIONS):
+                order = OrderRecord(self._id(place), _lying(customer, "end"), 1, self._now)
+                yield order
+                yield PaymentRecord(order.id, 1, self._now)
+
+    def _id(self, partition: int | None = None) -> str:
+        self._made += 1
+        name = f"order-{self._made}"
+        return name if partition is None else _lying(partition, name)
+
+
+class Expected(NamedTuple):
+    """Rows that must have come by now, and how often."""
+
+    paid: Counter[tuple[object, ...]]
+    reminders: Counter[tuple[object, ...]]
+
+
+def expected(delivered: Iterable[Delivered]) -> Expected:
+    """All pairs; orders and payments without a match for which it is too late; reminders that are due.
+
+    Too late is when both topics have come further, in the partition that the two are joined in.
+    """
+    orders: dict[str, OrderRecord] = {}
+    payments: defaultdict[str, list[PaymentRecord]] = defaultdict(list)
+    ordered: Counter[int] = Counter()
+    paid: Counter[int] = Counter()
+    read: Counter[int] = Counter()
+    for partition, _, record in delivered:
+        if isinstance(record, OrderRecord):
+            orders[record.id] = record
+            read[partition] = max(read[partition], record.at)
+            ordered[_place(record.id)] = max(ordered[_place(record.id)], record.at)
+        else:
+            assert isinstance(record, PaymentRecord)
+            payments[record.order].append(record)
+            paid[_place(record.order)] = max(paid[_place(record.order)], record.paid_at)
+    rows: Counter[tuple[object, ...]] = Counter()
+    for name in orders.keys() | payments.keys():
+        now = min(ordered[_place(name)], paid[_place(name)])
+        order, its = orders.get(name), payments.get(name, [])
+        matched = [] if order is None else [each for each in its if 0 <= each.paid_at - order.at <= PAYABLE_MS]
+        for each in its:
+            if each in matched:
+                assert order is not None
+                rows[name, order.amount, each.paid] += 1
+            elif each.paid_at + GRACE_MS < now:
+                rows[name, None, each.paid] += 1
+        if order is not None and not matched and order.at + PAYABLE_MS + GRACE_MS < now:
+            rows[name, order.amount, None] += 1
+    due = [each for each in orders.values() if each.at + REMINDED_MS <= read[_place(each.customer)]]
+    return Expected(rows, Counter((each.customer, each.id) for each in due))
+
+
+class Rows:
+    """All rows that have come, and how often each."""
+
+    def __init__(self, servers: str, partitions: int) -> None:
+        self._records = CommittedRecords(servers, OrdersAndPayments.outputs, partitions)
+        self._come = Expected(Counter(), Counter())
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._records.close()
+
+    def read(self, seconds: float = 0.5) -> None:
+        """Take what has come."""
+        for message in self._records.take(seconds):
+            row = json.loads(message.value() or b"")
+            if message.topic() == "paid-orders":
+                self._come.paid[row["id"], row.get("amount"), row.get("paid")] += 1
+            else:
+                self._come.reminders[row["customer"], row["id"]] += 1
+
+    def differences(self, delivered: Collection[Delivered]) -> list[str]:
+        """Rows that are missing, and such as shouldn't be there, or not as often."""
+        wanted = expected(delivered)
+        found = []
+        for what, come, some in zip(Expected._fields, self._come, wanted, strict=True):
+            found += [f"{what}: {row} is missing, {count} times" for row, count in (some - come).items()]
+            found += [f"{what}: {row} is too much, {count} times" for row, count in (come - some).items()]
+        return found
+
+    def summary(self, delivered: Collection[Delivered]) -> str:
+        """What was compared."""
+        paid = self._come.paid
+        alone = sum(1 for _, amount, each in paid if amount is None or each is None)
+        return f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.reminders.total():,} reminders"
+
+
+def _place(key: str) -> int:
+    return partition_of(key.encode(), _PARTITIONS)
+
+
+def _lying(partition: int, name: str) -> str:
+    """A name like this that lies in a partition."""
+    return next(some for some in (f"{name}-{n}" for n in range(1_000)) if _place(some) == partition)
