@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -148,3 +150,11 @@ def test_what_a_queue_lacks_is_said() -> None:
         queue_of(StreamsApp("thumbnails")).to("out")
     with pytest.raises(ProgramError, match="a queue has no branches"):
         queue_of(StreamsApp("thumbnails")).branch(late="size > 1")
+
+
+def test_the_programs_of_the_guide_run(spark: SparkSession) -> None:
+    page = Path(__file__).parents[2] / "docs" / "queues.md"
+    scope: dict[str, Any] = {"__name__": "guide"}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), scope)
+    scope["test_images_become_thumbnails"]()

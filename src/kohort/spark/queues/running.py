@@ -80,15 +80,22 @@ async def _run(
         shown = QueueProgress(settings.application_id) if progress else None
         if shown is not None:
             stack.callback(shown.close)
-        workers = [await _worker(spark, each, settings, producer, shown, stack) for each in queues]
+        counts = [QueueCounts(each.topic) for each in queues]
+        if shown is not None:
+            for each in counts:
+                shown.add(each)
+        if settings.endpoint is not None:
+            await _serve(counts, settings, stack)
+        pairs = zip(queues, counts, strict=True)
+        workers = [await _worker(spark, queue, settings, producer, count, stack) for queue, count in pairs]
         running = [asyncio.create_task(worker.run(stopped, SHUTDOWN_S)) for worker in workers]
         try:
             await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
             stopped.set()
             await asyncio.gather(*running)
         finally:
-            for each in running:
-                each.cancel()
+            for task in running:
+                task.cancel()
 
 
 async def _worker(
@@ -96,12 +103,9 @@ async def _worker(
     queue: CompiledQueue,
     settings: AppSettings,
     producer: Producer,
-    shown: QueueProgress | None,
+    counts: QueueCounts,
     stack: contextlib.AsyncExitStack,
 ) -> QueueWorker:
-    counts = QueueCounts(queue.topic)
-    if shown is not None:
-        shown.add(counts)
     work = SparkWork(QueueJobs(spark, queue), queue.topic)
     stack.callback(work.close)
     consumer = QueueConsumer(settings.client, settings.application_id, queue, counts)
@@ -113,6 +117,16 @@ async def _worker(
         await producer.flush()
 
     return QueueWorker(queue, consumer, work, send, counts, uuid.uuid4().hex, clock=time.monotonic)
+
+
+async def _serve(counts: Sequence[QueueCounts], settings: AppSettings, stack: contextlib.AsyncExitStack) -> None:
+    """Serves metrics. Who doesn't want that needn't load what it takes."""
+    from kohort.spark.queues.metrics import MetricsServer, QueueMetrics
+
+    assert settings.endpoint is not None
+    server = MetricsServer(QueueMetrics(counts), *settings.endpoint, settings.http_access())
+    stack.push_async_callback(server.close)
+    await server.start()
 
 
 class SparkWork:
