@@ -346,7 +346,7 @@ class StreamsApp:
 
         Args:
             spark: the session; by default the active one, or a new one.
-            listeners: receive each epoch, and all that happens to tasks.
+            listeners: receive each epoch, and all that happens to tasks. Queues have neither.
             progress: whether to show that: on a terminal in a line that changes, else in plain lines on standard error.
 
         Raises:

@@ -9,9 +9,10 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from kohort.client.config import ClientConfig
-from kohort.client.errors import ClosedError, SharedRecordError
+from kohort.client.errors import ClosedError, RequestTimeoutError, SharedRecordError
 from kohort.client.share_consumer import ShareConsumer
 from kohort.client.sharing.acknowledgements import AcknowledgeType
+from kohort.client.sharing.shared_partitions import AcknowledgementResult
 from kohort.client.types import TopicPartition
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.counts import QueueCounts
@@ -94,7 +95,11 @@ class QueueConsumer:
             if len(rows):
                 of_kind = records.select(["topic", "partition", "offset"]).take(pa.array(rows)).combine_chunks()
                 self._consumer.acknowledge(of_kind.to_batches()[0], kind)
-        errors = await self._consumer.commit()
+        try:
+            errors = await self._consumer.commit()
+        except RequestTimeoutError as late:
+            log.warning("queue %s: %s; they are tried on", self._topic, late)
+            return
         for at, error in errors.items():
             if error is not None:
                 _log_lost(at, error)
@@ -103,9 +108,9 @@ class QueueConsumer:
         """Leaves the group; brokers release what isn't acknowledged."""
         await asyncio.shield(self._consumer.close(_CLOSE_MS))
 
-    def _acknowledged(self, result: object) -> None:
+    def _acknowledged(self, result: AcknowledgementResult) -> None:
         told = self._counts.not_renewable
-        self._counts.acknowledged(result)  # type: ignore[arg-type]
+        self._counts.acknowledged(result)
         if self._counts.not_renewable and not told:
             log.warning(
                 "queue %s: its broker renews no locks, so a job has to end before they do: take fewer records "

@@ -91,7 +91,8 @@ async def _run(
         running = [asyncio.create_task(worker.run(stopped, SHUTDOWN_S)) for worker in workers]
         try:
             await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
-            stopped.set()
+            stopped.set()  # where one fails, the others end in good order
+            await asyncio.wait(running)
             await asyncio.gather(*running)
         finally:
             for task in running:

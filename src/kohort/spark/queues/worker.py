@@ -130,7 +130,7 @@ class QueueWorker:
     async def _settlement(self, records: pa.Table) -> Settlement:
         """Does the work, and writes what comes of it."""
         rows, bad = self._decoder.decode(records)
-        good = np.array([row for row in range(records.num_rows) if row not in bad], np.int64)
+        good = np.setdiff1d(np.arange(records.num_rows), list(bad))
         made = await self._run(rows)
         if self._ends.is_set() and made.failed:
             return _all_released(records, "the worker is shutting down")
@@ -163,13 +163,15 @@ class QueueWorker:
 
         async def run(start: int, end: int) -> pa.Table:
             job = asyncio.create_task(self._work.run(rows.slice(start, end - start)))
-            done, _ = await asyncio.wait({job}, timeout=max(0.0, ends - self._clock()))
-            if not done:
+            try:
+                done, _ = await asyncio.wait({job}, timeout=max(0.0, ends - self._clock()))
+                if done:
+                    return await job
                 await self._work.cancel()
+            finally:
                 job.cancel()
-                seconds = self._queue.settings.processing_timeout_ms / 1000
-                raise TimeoutError(f"it took longer than processing_timeout_ms, {seconds:g} s")
-            return await job
+            seconds = self._queue.settings.processing_timeout_ms / 1000
+            raise TimeoutError(f"it took longer than processing_timeout_ms, {seconds:g} s")
 
         def explain(error: Exception) -> str | None:
             if isinstance(error, ProgramError):
