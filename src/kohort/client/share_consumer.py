@@ -222,6 +222,10 @@ class ShareConsumer(Lifecycle):
         require("arrow", "consuming Arrow batches", ARROW)
         return await self._running().delivery.poll_batch(max_records, timeout_ms)
 
+    def buffered(self) -> bool:
+        """Whether records are locked for it that it hasn't given yet: the next call gives some at once."""
+        return self._running().delivery.buffered
+
     # Acknowledging.
 
     def acknowledge(

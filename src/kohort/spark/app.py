@@ -10,7 +10,8 @@ from kohort.extras import SPARK, require
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
-from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
+from kohort.spark.program.queues import Queue, QueueDef, QueueSettings
 from kohort.spark.program.registered_outputs import register_schemas
 from kohort.spark.program.registries import registry_of, used_registry
 from kohort.spark.program.settings import AppSettings, check_name
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.monitoring.events import Listener
+    from kohort.spark.queues.compiling import CompiledQueue
     from kohort.spark.runtime.shutdown import Shutdown
     from kohort.spark.store_frame import StoreFrame
 
@@ -77,6 +79,7 @@ class StreamsApp:
     ) -> None:
         self.settings = AppSettings.of(application_id, bootstrap_servers, **settings)
         self._graph = Graph(registry=registry_of("StreamsApp", schema_registry))
+        self._queues: list[QueueDef] = []
         self._runs: list[Shutdown] = []
 
     # Sources ---------------------------------------------------------------------------------------------------------
@@ -222,6 +225,74 @@ class StreamsApp:
         )  # fmt: skip
         return GlobalTable(definition)
 
+    def queue(
+        self,
+        topic: str,
+        *,
+        schema: Schema | None = None,
+        format: str = "json",  # noqa: A002
+        dead_letters: str | None = None,
+        max_deliveries: int = 5,
+        max_records: int = 500,
+        acquire_mode: Literal["record_limit", "batch_optimized"] = "record_limit",
+        lock_ms: int | None = None,
+        processing_timeout_ms: int = 300_000,
+        offset_reset: Literal["earliest", "latest"] | None = "earliest",
+        avro_schema: str | None = None,
+        timestamp_format: TimestampFormat | None = None,
+        time_zone: str | None = None,
+        headers: bool = False,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        delimiter: str | None = None,
+    ) -> Queue:
+        """A topic's records as work for any number of workers, more than it has partitions: see docs/queues.md.
+
+            jobs = app.queue("images", schema="id STRING, url STRING", dead_letters="images-dead")
+            jobs.with_columns(outcome=resized("url")).process(outcome="outcome")
+
+        Each worker runs the application; all are members of a share group, which has the application's id. An
+        application has queues or streams, not both. Takes `kohort serve` or Apache Kafka 4.2.
+
+        Args:
+            topic: its name. It must exist.
+            schema, format, avro_schema, timestamp_format, time_zone, headers, schema_registry, subject, delimiter: as
+                of `stream`. Rows have `_delivery_count`, too, and `_partition` and `_offset`.
+            dead_letters: the topic that gets what is rejected, as it was read, with the reason and its origin in
+                headers; at least once. None: it is counted.
+            max_deliveries: so often a record is handed out at most: one that is released then is rejected. At most the
+                group's `share.delivery.count.limit`, or brokers drop it first.
+            max_records: the most of an epoch. Its result has to fit into the driver's memory.
+            acquire_mode: "record_limit": brokers lock no more than `max_records` for a worker, and none ahead;
+                "batch_optimized": whole batches, also ahead, which is faster and less even.
+            lock_ms: how long brokers lock records: set as the group's `share.record.lock.duration.ms` at the start.
+                None leaves that as it is. Locks are renewed while a job runs.
+            processing_timeout_ms: how long they are. A job that takes longer is cancelled, and its records released.
+            offset_reset: where a new group begins: set as its `share.auto.offset.reset` at the start. None leaves that
+                as it is, by default at the end.
+
+        Raises:
+            ProgramError: arguments that can't be, or a topic that is read already.
+        """
+        where = f"queue {topic!r}"
+        source = self._source(
+            "queue", topic, (), schema=schema, format=format, on_error=Drop(), avro_schema=avro_schema,
+            times=time_formats(where, format, timestamp_format, time_zone), partitioner="murmur2",
+            registry=schema_registry, subject=subject, delimiter=delimiter,
+        )  # fmt: skip
+        source.headers = bool(headers)
+        if any(each.source.topic == topic for each in self._queues):
+            raise ProgramError(f"topic {topic!r} is read twice: it is a queue already")
+        settings = QueueSettings(
+            dead_letters=dead_letters, max_deliveries=max_deliveries, max_records=max_records,
+            acquire_mode=acquire_mode, lock_ms=lock_ms, processing_timeout_ms=processing_timeout_ms,
+            offset_reset=offset_reset,
+        )  # fmt: skip
+        settings.check(where, topic)
+        definition = QueueDef(source, settings)
+        self._queues.append(definition)
+        return Queue(definition)
+
     # Compiling and running -------------------------------------------------------------------------------------------
 
     def compile(self, spark: SparkSession | None = None) -> Program:
@@ -237,12 +308,31 @@ class StreamsApp:
 
         return compile_program(self._graph, self.settings, _session(spark))
 
+    def compile_queues(self, spark: SparkSession | None = None) -> tuple[CompiledQueue, ...]:
+        """The queues as data, checked as far as that can be done without the cluster.
+
+        Raises:
+            ProgramError: as of `compile`, or there are streams beside them.
+        """
+        from kohort.spark.queues.compiling import compile_queues
+
+        if self._graph.sources:
+            raise ProgramError(
+                "an application has streams or queues, not both: a group of its name is a streams group or a share "
+                "group. Make another StreamsApp for the queues"
+            )
+        return compile_queues(self._queues, _session(spark))
+
     def describe(self, spark: SparkSession | None = None) -> str:
         """The topology, as Kafka Streams prints it: sub-topologies with their sources, processors, stores and sinks.
 
         Raises:
             ProgramError: as of `compile`.
         """
+        if self._queues:
+            from kohort.spark.queues.compiling import describe_queues
+
+            return describe_queues(self.settings.application_id, self.compile_queues(spark))
         from kohort.spark.program.topology_description import describe
 
         return describe(self.compile(spark))
@@ -256,7 +346,7 @@ class StreamsApp:
 
         Args:
             spark: the session; by default the active one, or a new one.
-            listeners: receive each epoch, and all that happens to tasks.
+            listeners: receive each epoch, and all that happens to tasks. Queues have neither.
             progress: whether to show that: on a terminal in a line that changes, else in plain lines on standard error.
 
         Raises:
@@ -276,6 +366,11 @@ class StreamsApp:
         self._runs.append(stopping)
         try:
             session = _session(spark)
+            if self._queues:
+                from kohort.spark.queues.running import run_queues
+
+                run_queues(session, self.compile_queues(session), self.settings, progress=progress, stopping=stopping)
+                return
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
             if not stopping.asked:

@@ -391,6 +391,24 @@ def test_records_that_a_loop_left_come_again_as_batches() -> None:
     run(scenario())
 
 
+def test_it_says_whether_it_has_records_that_it_has_not_given() -> None:
+    async def scenario() -> None:
+        async with ShareBroker(10).running() as broker:
+            settings = {"share_acquire_mode": "record_limit", "max_poll_records": 4}
+            async with consuming(broker, **settings) as (consumer, _):
+                assert not consumer.buffered()
+                batch = await consumer.poll_batch(10_000, max_records=3)
+                assert batch is not None
+                assert batch.num_rows == 3
+                assert consumer.buffered()
+                batch = await consumer.poll_batch(10_000)
+                assert batch is not None
+                assert batch.num_rows == 1
+                assert not consumer.buffered()
+
+    run(scenario())
+
+
 def test_a_strict_limit_locks_nothing_ahead() -> None:
     async def scenario() -> None:
         async with ShareBroker(30).running() as broker:

@@ -103,7 +103,7 @@ def test_an_interrupted_cell_of_a_notebook_ends_the_run_in_good_order(
     async def cell() -> None:
         run_application(None, None, None, stopping=stopping)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("kohort.spark.runtime.application._run_loop", run_loop)
+    monkeypatch.setattr("kohort.spark.runtime.foreground._run_loop", run_loop)
     if early:
         monkeypatch.setattr(threading, "Thread", Slow)
     # Another handler than Python's own, which the first SIGINT leaves for the second.

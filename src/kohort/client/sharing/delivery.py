@@ -113,6 +113,16 @@ class Delivery:
         return self.waiting or self._reader.active()
 
     @property
+    def buffered(self) -> bool:
+        """Whether there are records that the user hasn't got."""
+        current, decoded = self._current, self._decoded
+        return (
+            bool(self._partitions.undelivered.total())
+            or (current is not None and current.left > 0)
+            or (decoded is not None and decoded[1].left > 0)
+        )
+
+    @property
     def unaccepted(self) -> bool:
         """Whether `sync` may have to accept something later."""
         return self._implicit and self._current is not None

@@ -93,7 +93,7 @@ class QueryServer:
             OSError: the port is in use, or may not be listened on.
         """
         # Keys may be any bytes, so aiohttp's router, which matches text, isn't used.
-        server = _BoundedServer(self._handle, access_log=None, logger=_aiohttp_log, max_line_size=_MAX_LINE)
+        server = BoundedServer(self._handle, access_log=None, logger=_aiohttp_log, max_line_size=_MAX_LINE)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
         for each in await listening_sockets(*self._address):
@@ -278,7 +278,7 @@ class QueryServer:
         return None if endpoint is None else address(endpoint)
 
 
-class _BoundedServer(web.Server):
+class BoundedServer(web.Server):
     """Closes connections that send no whole request in time, and those that are too many."""
 
     def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.Response]], **options: Any) -> None:

@@ -7,9 +7,7 @@ import contextlib
 import functools
 import logging
 import os
-import signal
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +19,7 @@ from kohort.spark.monitoring.events import Listener
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.errors import unreadable
+from kohort.spark.runtime.foreground import in_foreground, signals
 from kohort.spark.runtime.global_tables import GLOBALS
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.runtime.planning import application_plan_of
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _LOCAL: Final = "127.0.0.1"
 
 
@@ -69,60 +67,7 @@ def run_application(
         StateDirectoryError: another process uses the state directory, or it can't be written.
     """
     stopping = Shutdown() if stopping is None else stopping
-    run = functools.partial(_run, spark, program, settings, listeners, progress, stopping)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        _run_loop(run)
-        return
-    # There is a loop in this thread already, as in a notebook: this one has a thread to itself.
-    failure: list[BaseException] = []
-    over = threading.Event()
-
-    def apart() -> None:
-        try:
-            _run_loop(run)
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            over.set()
-
-    thread = threading.Thread(target=apart, name="kohort-application")
-    with _interrupt(stopping.ask):
-        thread.start()
-        over.wait()  # not join, which takes a thread for ended once it was interrupted
-    thread.join()
-    if failure:
-        raise failure[0]
-
-
-@contextlib.contextmanager
-def _interrupt(asks: Callable[[], object]) -> Iterator[None]:
-    """Meanwhile the first SIGINT asks, and interrupts nothing, at whatever moment it comes; the second interrupts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ask(number: int, frame: object) -> None:
-        asks()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield
-    finally:
-        # None: the handler before wasn't Python's.
-        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
-
-
-def _run_loop(run: Callable[[], Coroutine[None, None, None]]) -> None:
-    import uvloop
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        try:
-            runner.run(run())
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+    in_foreground(functools.partial(_run, spark, program, settings, listeners, progress, stopping), stopping)
 
 
 async def _run(
@@ -183,7 +128,7 @@ async def _run(
         largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
         stack.enter_context(session_settings(spark, parallelism(), largest))
         rpc_server = stack.enter_context(_rpc_server(spark, instance, settings))
-        stack.enter_context(_signals(instance))
+        stack.enter_context(signals(instance.stop, lambda: instance.stopping))
         stack.enter_context(stopping.ends(instance.stop))
         await instance.run()
 
@@ -256,31 +201,3 @@ def _rpc_server(spark: SparkSession, instance: Instance, settings: AppSettings) 
     return RpcServer(
         instance.lookup, conf.get("spark.driver.host", _LOCAL), tls=tls, secrets=secrets, scan=instance.stores.scan
     )
-
-
-@contextlib.contextmanager
-def _signals(instance: Instance) -> Iterator[None]:
-    """Stop the instance on SIGINT and SIGTERM. Only the main thread gets signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    before = {each: signal.getsignal(each) for each in _SIGNALS}
-    running = asyncio.current_task()
-
-    def interrupt() -> None:
-        if instance.stopping and running is not None:
-            log.warning("interrupted twice: ending at once")
-            running.cancel()
-        else:
-            log.info("interrupted: finishing what is under way; again ends at once")
-            instance.stop()
-
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    loop.add_signal_handler(signal.SIGTERM, instance.stop)
-    try:
-        yield
-    finally:
-        for each in _SIGNALS:
-            loop.remove_signal_handler(each)
-            signal.signal(each, before[each])

@@ -17,12 +17,19 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from kohort.spark.testing.driver import TestDriver
     from kohort.spark.testing.output import OutputRows
+    from kohort.spark.testing.queue_driver import QueueDriver
     from kohort.spark.testing.session import local_session
     from kohort.spark.testing.store_view import StoreView
 
-__all__ = ["OutputRows", "StoreView", "TestDriver", "local_session"]
+__all__ = ["OutputRows", "QueueDriver", "StoreView", "TestDriver", "local_session"]
 
-_HOME: Final = {"OutputRows": "output", "StoreView": "store_view", "TestDriver": "driver", "local_session": "session"}
+_HOME: Final = {
+    "OutputRows": "output",
+    "QueueDriver": "queue_driver",
+    "StoreView": "store_view",
+    "TestDriver": "driver",
+    "local_session": "session",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -84,10 +84,11 @@ def readers_of(program: Program) -> dict[str, Read]:
         for end in ends
         for output in ((end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ())
     )
-    return {output.topic: _reader(output) for output in outputs}
+    return {output.topic: reader_of(output) for output in outputs}
 
 
-def _reader(output: ToTopic) -> Read:
+def reader_of(output: ToTopic) -> Read:
+    """How the values of a topic are read that rows are written to."""
     match output.format:
         case "json":
             return json.loads

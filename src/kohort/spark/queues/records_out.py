@@ -1,0 +1,78 @@
+"""What is written of an epoch: results of accepted records, and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from kohort.spark.queues.compiling import CompiledQueue
+from kohort.spark.queues.settlement import Numbers
+
+JSON: Final = "json"
+_ERRORS: Final = "__streams.errors."
+
+
+def key_column(number: int) -> str:
+    """The column of a result that has the key for an output, by its number."""
+    return f"_output_{number}_key"
+
+
+def value_column(number: int) -> str:
+    """The column of a result that has the JSON for an output, by its number."""
+    return f"_output_{number}_value"
+
+
+def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Topics, and the records that they get of the results: `key` and `value`.
+
+    Raises:
+        ValueError: a row can't be written in the format.
+    """
+    from pyspark.sql.types import StructType
+
+    from kohort.spark.formats import encoder
+
+    if not results.num_rows:
+        return
+    for number, output in enumerate(queue.outputs):
+        if output.format == JSON:
+            values = results.column(value_column(number)).cast(pa.binary())
+        else:
+            schema = StructType([queue.result[name] for name in output.columns])
+            encode = encoder(output.format, schema, output.avro_schema, None, output.delimiter).encode
+            values = encode(results.select(output.columns).combine_chunks())
+        keys = pa.nulls(results.num_rows, pa.binary())
+        if output.key is not None:
+            keys = results.column(key_column(number)).cast(pa.binary())
+        yield output.topic, pa.table({"key": keys, "value": values})
+
+
+def dead_letters(topic: str, records: pa.Table, rows: Numbers, reasons: Mapping[int, str]) -> pa.Table:
+    """Records as they were, with the reason and the place in headers more, by Kafka Streams' names (KIP-1034).
+
+    Args:
+        topic: where they are from.
+        records: the epoch's, as `ShareConsumer.batches` has them.
+        rows: those that are rejected.
+        reasons: by row.
+    """
+    rejected = records.take(pa.array(rows))
+    said = rejected.select(["partition", "offset", "headers"]).to_pylist()
+    headers = [
+        [
+            *(each["headers"] or ()),
+            _header("message", reasons.get(row, "")),
+            _header("topic", topic),
+            _header("partition", str(each["partition"])),
+            _header("offset", str(each["offset"])),
+        ]
+        for row, each in zip(rows.tolist(), said, strict=True)
+    ]
+    kind = records.schema.field("headers").type
+    return rejected.select(["key", "value", "timestamp"]).append_column("headers", pa.array(headers, kind))
+
+
+def _header(name: str, value: str) -> dict[str, object]:
+    return {"key": f"{_ERRORS}{name}", "value": value.encode()}

@@ -1,0 +1,192 @@
+"""Runs an application's queues in this process, a worker for each, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from kohort.client.admin import Admin
+from kohort.client.administration.configs import ConfigResource, ResourceType
+from kohort.client.errors import ClientError
+from kohort.client.producer import Producer
+from kohort.protocol.errors import KafkaError
+from kohort.spark.errors import ProgramError
+from kohort.spark.internals import stop_progress_bar
+from kohort.spark.jobs.session_settings import session_settings
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.queues.compiling import CompiledQueue
+from kohort.spark.queues.consumer import QueueConsumer
+from kohort.spark.queues.counts import QueueCounts
+from kohort.spark.queues.jobs import QueueJobs
+from kohort.spark.queues.progress import QueueProgress
+from kohort.spark.queues.worker import QueueWorker
+from kohort.spark.runtime.foreground import in_foreground, signals
+from kohort.spark.runtime.job_thread import JobThread
+from kohort.spark.runtime.shutdown import Shutdown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+SHUTDOWN_S: Final = 20.0
+"""What is under way has so long to end."""
+
+
+def run_queues(
+    spark: SparkSession,
+    queues: Sequence[CompiledQueue],
+    settings: AppSettings,
+    *,
+    progress: bool = True,
+    stopping: Shutdown,
+) -> None:
+    """Works on queues until SIGINT or SIGTERM, or until that is asked for.
+
+    What is under way then is finished, if that takes no longer than `SHUTDOWN_S`; the rest is released.
+
+    Raises:
+        ProgramError: a topic isn't there, or the group can't be set up.
+        ApplicationError: it can't go on: says why.
+        KafkaError, ClientError: the group won't have it, or there was no broker at the start.
+    """
+    in_foreground(functools.partial(_run, spark, queues, settings, progress, stopping), stopping)
+
+
+async def _run(
+    spark: SparkSession,
+    queues: Sequence[CompiledQueue],
+    settings: AppSettings,
+    progress: bool,
+    stopping: Shutdown,
+) -> None:
+    stopped = asyncio.Event()
+    async with contextlib.AsyncExitStack() as stack:
+        if progress:
+            stop_progress_bar(spark)
+        stack.enter_context(session_settings(spark, max(1, spark.sparkContext.defaultParallelism)))
+        stack.enter_context(signals(stopped.set, stopped.is_set))
+        stack.enter_context(stopping.ends(stopped.set))
+        await _set_up(queues, settings)
+        producer = await stack.enter_async_context(Producer(settings.client))
+        shown = QueueProgress(settings.application_id) if progress else None
+        if shown is not None:
+            stack.callback(shown.close)
+        counts = [QueueCounts(each.topic) for each in queues]
+        if shown is not None:
+            for each in counts:
+                shown.add(each)
+        if settings.endpoint is not None:
+            await _serve(counts, settings, stack)
+        pairs = zip(queues, counts, strict=True)
+        workers = [await _worker(spark, queue, settings, producer, count, stack) for queue, count in pairs]
+        running = [asyncio.create_task(worker.run(stopped, SHUTDOWN_S)) for worker in workers]
+        try:
+            await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+            stopped.set()  # where one fails, the others end in good order
+            await asyncio.wait(running)
+            await asyncio.gather(*running)
+        finally:
+            for task in running:
+                task.cancel()
+
+
+async def _worker(
+    spark: SparkSession,
+    queue: CompiledQueue,
+    settings: AppSettings,
+    producer: Producer,
+    counts: QueueCounts,
+    stack: contextlib.AsyncExitStack,
+) -> QueueWorker:
+    work = SparkWork(QueueJobs(spark, queue), queue.topic)
+    stack.callback(work.close)
+    consumer = QueueConsumer(settings.client, settings.application_id, queue, counts)
+    stack.push_async_callback(consumer.close)
+    await consumer.start()
+
+    async def send(topic: str, table: pa.Table) -> None:
+        await producer.send_table(topic, table)
+        await producer.flush()
+
+    return QueueWorker(queue, consumer, work, send, counts, uuid.uuid4().hex, clock=time.monotonic)
+
+
+async def _serve(counts: Sequence[QueueCounts], settings: AppSettings, stack: contextlib.AsyncExitStack) -> None:
+    """Serves metrics. Who doesn't want that needn't load what it takes."""
+    from kohort.spark.queues.metrics import MetricsServer, QueueMetrics
+
+    assert settings.endpoint is not None
+    server = MetricsServer(QueueMetrics(counts), *settings.endpoint, settings.http_access())
+    stack.push_async_callback(server.close)
+    await server.start()
+
+
+class SparkWork:
+    """The jobs of a queue, in a thread of their own."""
+
+    def __init__(self, jobs: QueueJobs, topic: str) -> None:
+        self._jobs = jobs
+        self._thread = JobThread(f"kohort-queue-{topic}")
+
+    async def run(self, rows: pa.Table) -> pa.Table:
+        return await self._thread.run(self._jobs.run, rows)
+
+    async def call(self, function: Callable[[DataFrame, str], object], rows: pa.Table, batch_id: str) -> None:
+        await self._thread.run(self._jobs.call, function, rows, batch_id)
+
+    async def cancel(self) -> None:
+        await self._thread.stopped(self._jobs.cancel)
+
+    def close(self) -> None:
+        self._thread.close()
+
+
+async def _set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> None:
+    """Checks that topics are there, and sets the group's configuration where the queues say it.
+
+    Raises:
+        ProgramError: one isn't there, or it can't be set.
+    """
+    async with Admin(settings.client) as admin:
+        there = set(await admin.topics.list())
+        for queue in queues:
+            letters = queue.settings.dead_letters
+            wanted = [queue.topic, *(each.topic for each in queue.outputs), *([] if letters is None else [letters])]
+            if missing := [topic for topic in wanted if topic not in there]:
+                raise ProgramError(f"queue {queue.topic!r}: topic {missing[0]!r} isn't there; make it first")
+        wanted_configs: dict[str, str] = {}
+        for queue in queues:
+            for key, value in _group_configs(queue).items():
+                if wanted_configs.setdefault(key, value) != value:
+                    raise ProgramError(
+                        f"queue {queue.topic!r}: the queues of an application are of one group, which has one {key}: "
+                        f"{wanted_configs[key]} or {value}"
+                    )
+        if wanted_configs:
+            group = ConfigResource(ResourceType.GROUP, settings.application_id)
+            try:
+                await admin.configs.alter(group, set=wanted_configs)
+            except (KafkaError, ClientError) as error:
+                told = ", ".join(f"{key}={value}" for key, value in wanted_configs.items())
+                raise ProgramError(
+                    f"the group {settings.application_id} can't be set up with {told}: {error}. With offset_reset=None "
+                    f"and lock_ms=None its configuration stays as it is"
+                ) from error
+
+
+def _group_configs(queue: CompiledQueue) -> dict[str, str]:
+    configs = {}
+    if queue.settings.offset_reset is not None:
+        configs["share.auto.offset.reset"] = queue.settings.offset_reset
+    if queue.settings.lock_ms is not None:
+        configs["share.record.lock.duration.ms"] = str(queue.settings.lock_ms)
+    return configs

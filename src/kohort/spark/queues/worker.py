@@ -1,0 +1,241 @@
+"""Goes from epoch to epoch of a queue: acquires, runs the job, writes, acknowledges.
+
+Results and dead letters are written before their records are acknowledged, so that nothing is lost, whenever the worker
+dies; it may be done twice. Locks are renewed by the consumer meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from kohort.spark.errors import ApplicationError, ProgramError
+from kohort.spark.queues.acquired_rows import RowDecoder
+from kohort.spark.queues.compiling import CompiledQueue
+from kohort.spark.queues.consumer import Acquiring
+from kohort.spark.queues.counts import QueueCounts
+from kohort.spark.queues.halving import Halved, halved
+from kohort.spark.queues.records_out import dead_letters, output_records
+from kohort.spark.queues.settlement import REJECT, RELEASE, Settlement, accepted_results, settle
+from kohort.spark.runtime.plain_errors import plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+
+MOST_FAILED_EPOCHS: Final = 10
+"""In a row; then the worker stops."""
+
+_LONGEST_PAUSE_S: Final = 30.0
+
+
+class Work(Protocol):
+    """Runs jobs. Both raise whatever the job raises."""
+
+    async def run(self, rows: pa.Table) -> pa.Table:
+        """The result of rows."""
+
+    async def call(self, function: Callable[[DataFrame, str], object], rows: pa.Table, batch_id: str) -> None:
+        """Gives a function of the user's the result's rows."""
+
+    async def cancel(self) -> None:
+        """Ends what runs, and waits for that."""
+
+
+class QueueWorker:
+    """Works on a queue until it is stopped.
+
+    Args:
+        send: delivers records to a topic.
+        run_id: differs from run to run; batch ids begin with it.
+        sleep: waits so many seconds.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        queue: CompiledQueue,
+        consumer: Acquiring,
+        work: Work,
+        send: Callable[[str, pa.Table], Awaitable[None]],
+        counts: QueueCounts,
+        run_id: str,
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float],
+    ) -> None:
+        self._queue = queue
+        self._consumer = consumer
+        self._work = work
+        self._send = send
+        self._counts = counts
+        self._run_id = run_id
+        self._sleep = sleep
+        self._clock = clock
+        self._decoder = RowDecoder(queue)
+        self._batches = 0
+        self._failed_epochs = 0
+        self._ends = asyncio.Event()
+
+    async def run(self, stopping: asyncio.Event, grace_s: float) -> None:
+        """Works until `stopping`: what is under way then has `grace_s` to end, and is released otherwise.
+
+        Raises:
+            ApplicationError: it can't go on: says why.
+            KafkaError, ClientError: a broker refuses.
+        """
+        stopped = asyncio.create_task(stopping.wait())
+        try:
+            while not stopping.is_set():
+                epoch = asyncio.create_task(self.epoch())
+                try:
+                    await asyncio.wait({epoch, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                    if not epoch.done():
+                        await self._end(epoch, grace_s)
+                    if epoch.done():
+                        await epoch
+                finally:
+                    epoch.cancel()
+        finally:
+            stopped.cancel()
+
+    async def epoch(self) -> bool:
+        """Acquires some records, and works on them; False if there were none.
+
+        Raises:
+            as `run`.
+        """
+        records = await self._consumer.acquire()
+        if records is None or self._ends.is_set():
+            return False
+        self._counts.in_flight = records.num_rows
+        self._counts.changed(self._counts)
+        try:
+            settlement = await self._settlement(records.combine_chunks())
+            await self._consumer.acknowledge(records, settlement)
+            self._counts.epochs += 1
+        finally:
+            self._counts.in_flight = 0
+            self._counts.changed(self._counts)
+        return True
+
+    # What becomes of them ----------------------------------------------------------------------------------------
+
+    async def _settlement(self, records: pa.Table) -> Settlement:
+        """Does the work, and writes what comes of it."""
+        rows, bad = self._decoder.decode(records)
+        good = np.setdiff1d(np.arange(records.num_rows), list(bad))
+        made = await self._run(rows)
+        if self._ends.is_set() and made.failed:
+            return _all_released(records, "the worker is shutting down")
+        results = pa.concat_tables(made.results) if made.results else None
+        failed = {int(good[row]): why for row, why in made.failed.items()}
+        try:
+            settlement = settle(records, results, self._queue.rules, failed, bad)
+            written = None if results is None else accepted_results(records, results, settlement)
+        except ValueError as error:
+            raise ApplicationError(f"queue {self._queue.topic}: {error}") from error
+        try:
+            await self._write(records, written, settlement)
+        except (ApplicationError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            why = f"what came of {records.num_rows} records can't be written: {plain(error)}"
+            log.warning("queue %s: %s. They are released", self._queue.topic, why)
+            await self._pause(why)
+            return _all_released(records, why)
+        if made.given_up:
+            await self._pause(next(iter(made.failed.values())))
+        else:
+            self._failed_epochs = 0
+        self._log_rejected(records, settlement)
+        return settlement
+
+    async def _run(self, rows: pa.Table) -> Halved[pa.Table]:
+        began = self._clock()
+        ends = began + self._queue.settings.processing_timeout_ms / 1000
+
+        async def run(start: int, end: int) -> pa.Table:
+            job = asyncio.create_task(self._work.run(rows.slice(start, end - start)))
+            try:
+                done, _ = await asyncio.wait({job}, timeout=max(0.0, ends - self._clock()))
+                if done:
+                    return await job
+                await self._work.cancel()
+            finally:
+                job.cancel()
+            seconds = self._queue.settings.processing_timeout_ms / 1000
+            raise TimeoutError(f"it took longer than processing_timeout_ms, {seconds:g} s")
+
+        def explain(error: Exception) -> str | None:
+            if isinstance(error, ProgramError):
+                raise ApplicationError(str(error)) from error
+            self._counts.failed_jobs += 1
+            text = plain(error)
+            log.warning("queue %s: a job failed: %s", self._queue.topic, text)
+            return None if self._ends.is_set() or isinstance(error, TimeoutError) else text
+
+        try:
+            return await halved(rows.num_rows, run, explain)
+        finally:
+            self._counts.job_s += self._clock() - began
+
+    async def _write(self, records: pa.Table, results: pa.Table | None, settlement: Settlement) -> None:
+        if results is not None and results.num_rows:
+            for topic, table in output_records(self._queue, results):
+                await self._send(topic, table)
+            for function in self._queue.functions:
+                self._batches += 1
+                await self._work.call(function, results, f"{self._queue.topic}-{self._run_id}-{self._batches}")
+        letters, rejected = self._queue.settings.dead_letters, settlement.rows(REJECT)
+        if letters is not None and len(rejected):
+            await self._send(letters, dead_letters(self._queue.topic, records, rejected, settlement.reasons))
+
+    async def _pause(self, why: str) -> None:
+        """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up."""
+        self._failed_epochs += 1
+        if self._failed_epochs >= MOST_FAILED_EPOCHS:
+            raise ApplicationError(
+                f"queue {self._queue.topic}: {self._failed_epochs} epochs in a row have failed, the last one: {why}"
+            )
+        pause = asyncio.ensure_future(self._sleep(min(2.0 ** (self._failed_epochs - 1), _LONGEST_PAUSE_S)))
+        ends = asyncio.ensure_future(self._ends.wait())
+        try:
+            await asyncio.wait({pause, ends}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+            ends.cancel()
+
+    async def _end(self, epoch: asyncio.Task[bool], grace_s: float) -> None:
+        """Waits for an epoch; the job that isn't done in time is cancelled, and its records are released."""
+        self._ends.set()
+        await asyncio.wait({epoch}, timeout=grace_s)
+        if not epoch.done():
+            log.warning("queue %s: the job isn't done after %g s: its records are released", self._queue.topic, grace_s)
+            await self._work.cancel()
+            await asyncio.wait({epoch}, timeout=grace_s)
+
+    def _log_rejected(self, records: pa.Table, settlement: Settlement) -> None:
+        rejected = settlement.rows(REJECT)
+        if not len(rejected):
+            return
+        row = int(rejected[0])
+        at = f"{records['partition'][row]}, offset {records['offset'][row]}"
+        where = self._queue.settings.dead_letters
+        log.warning(
+            "queue %s: %d records are rejected%s; the first, partition %s: %s",
+            self._queue.topic, len(rejected), "" if where is None else f", and are in {where}", at,
+            settlement.reasons.get(row, ""),
+        )  # fmt: skip
+
+
+def _all_released(records: pa.Table, why: str) -> Settlement:
+    """All are released, even those at their last delivery: it isn't known what they are like."""
+    reasons: Mapping[int, str] = dict.fromkeys(range(records.num_rows), why)
+    return Settlement(np.full(records.num_rows, RELEASE, np.int8), reasons)

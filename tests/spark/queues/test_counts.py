@@ -1,0 +1,88 @@
+"""What workers count, as lines and as metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import urllib.error
+import urllib.request
+
+import pytest
+
+from kohort.client.sharing.acknowledgements import Acknowledgement, AcknowledgeType
+from kohort.client.sharing.shared_partitions import AcknowledgementResult
+from kohort.client.types import TopicPartition
+from kohort.http_access import OPEN, HttpAccess
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.queues.counts import QueueCounts
+from kohort.spark.queues.metrics import MetricsServer, QueueMetrics
+from kohort.spark.queues.progress import QueueProgress
+
+ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
+
+
+def told(counts: QueueCounts, *ranges: tuple[int, int, int], error: ErrorCode | None = None) -> None:
+    failure = None if error is None else KafkaError(error, "no")
+    given = tuple(Acknowledgement(*each) for each in ranges)
+    counts.acknowledged(AcknowledgementResult(TopicPartition("jobs", 0), given, failure))
+
+
+def test_records_are_counted_when_brokers_know() -> None:
+    counts = QueueCounts("jobs", acquired=10, in_flight=2)
+    told(counts, (0, 3, ACCEPT), (4, 4, RELEASE), (5, 5, REJECT), (6, 9, RENEW))
+    told(counts, (6, 7, ACCEPT), error=ErrorCode.INVALID_RECORD_STATE)
+    told(counts, (8, 9, RENEW), error=ErrorCode.INVALID_RECORD_STATE)
+    assert counts.line() == "10 acquired, 4 accepted, 1 released, 1 rejected, 2 lost, 2 in flight, 4 renewed"
+    assert not counts.not_renewable
+
+
+def test_a_broker_that_renews_nothing_is_noticed() -> None:
+    counts = QueueCounts("jobs")
+    told(counts, (0, 3, RENEW), error=ErrorCode.UNSUPPORTED_VERSION)
+    assert counts.not_renewable
+    assert counts.lost == 0
+
+
+def test_lines_come_at_most_every_ten_seconds_and_at_the_end() -> None:
+    now, file = [0.0], io.StringIO()
+    progress = QueueProgress("app", file, lambda: now[0])
+    counts = QueueCounts("jobs")
+    progress.add(counts)
+    for at in (0.0, 5.0, 10.0, 11.0):
+        now[0] = at
+        counts.acquired += 1
+        counts.changed(counts)
+    progress.close()
+    texts = [line.split(" ", 1)[1] for line in file.getvalue().splitlines()]
+    assert texts == [f"app: queue jobs: {count} acquired, 0 accepted" for count in (1, 3, 4)]
+
+
+@pytest.mark.parametrize("access", [OPEN, HttpAccess(b"a token of some length")])
+def test_metrics_are_served_to_who_may_ask(access: HttpAccess) -> None:
+    async def body() -> str:
+        counts = QueueCounts("jobs", acquired=3, in_flight=2, job_s=1.5)
+        server = MetricsServer(QueueMetrics([counts]), "127.0.0.1", 0, access)
+        await server.start()
+
+        def page(path: str, token: str | None) -> str:
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers)
+            with urllib.request.urlopen(request) as answer:
+                text: str = answer.read().decode()
+                return text
+
+        try:
+            if access is not OPEN:
+                with pytest.raises(urllib.error.HTTPError, match="401"):
+                    await asyncio.to_thread(page, "/metrics", None)
+            token = None if access is OPEN else "a token of some length"
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                await asyncio.to_thread(page, "/stores", token)
+            return await asyncio.to_thread(page, "/metrics", token)
+        finally:
+            await server.close()
+
+    text = asyncio.run(body())
+    assert 'kohort_queue_records_total{outcome="acquired",queue="jobs"} 3.0' in text
+    assert 'kohort_queue_in_flight_records{queue="jobs"} 2.0' in text
+    assert 'kohort_queue_job_seconds_total{queue="jobs"} 1.5' in text

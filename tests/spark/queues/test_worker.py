@@ -1,0 +1,174 @@
+"""A worker's epochs in virtual time: what is written and acknowledged, whatever fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kohort.spark.errors import ApplicationError
+from kohort.spark.program.queues import QueueSettings
+from kohort.spark.queues.counts import QueueCounts
+from kohort.spark.queues.settlement import ACCEPT, REJECT, RELEASE
+from kohort.spark.queues.worker import MOST_FAILED_EPOCHS, QueueWorker
+
+from .fakes import FakeConsumer, FakeWork, acquired, job, queue
+from .virtual_time import run
+
+SENT = dict[str, list[dict[str, Any]]]
+
+
+class World:
+    """A worker with what it reads, does and writes."""
+
+    def __init__(
+        self,
+        consumer: FakeConsumer,
+        outcome: Callable[[int], str | None],
+        *,
+        settings: QueueSettings | None = None,
+        took_s: float = 0.0,
+        down: bool = False,
+        functions: tuple[Any, ...] = (),
+    ) -> None:
+        self.consumer = consumer
+        self.work = FakeWork(outcome, took_s)
+        self.sent: SENT = {}
+        self.down = down
+        self.slept: list[float] = []
+        self.counts = QueueCounts("jobs")
+        self.stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self.worker = QueueWorker(
+            queue(settings, functions=functions), consumer, self.work, self._send, self.counts, "run",
+            sleep=self._sleep, clock=loop.time,
+        )  # fmt: skip
+
+    async def _send(self, topic: str, table: pa.Table) -> None:
+        if self.down:
+            raise OSError("no broker")
+        self.sent.setdefault(topic, []).extend(table.to_pylist())
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(seconds)
+
+
+def test_each_record_becomes_what_its_row_says() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), job(1), job(2), b"{", None))
+        world = World(consumer, ["accept", "release", "reject"].__getitem__)
+        assert await world.worker.epoch()
+        assert consumer.outcomes == {0: ACCEPT, 1: RELEASE, 2: REJECT, 3: REJECT, 4: REJECT}
+        assert [each["value"] for each in world.sent["out"]] == [b'{"id": 0}']
+        assert [each["value"] for each in world.sent["dead"]] == [job(2), b"{", None]
+        said = [{each["key"]: each["value"] for each in letter["headers"]} for letter in world.sent["dead"]]
+        assert [each["__streams.errors.offset"] for each in said] == [b"2", b"3", b"4"]
+        assert said[0]["__streams.errors.message"] == b"the program rejects it"
+        assert said[2]["__streams.errors.message"] == b"the record has no value"
+        assert (world.counts.in_flight, world.counts.epochs) == (0, 1)
+
+    run(body())
+
+
+def test_a_record_that_makes_the_job_fail_is_released_alone_and_rejected_at_its_last_delivery() -> None:
+    def outcome(number: int) -> str:
+        if number == 5:
+            raise ValueError("torn")
+        return "accept"
+
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(*map(job, range(8))), acquired(job(5), first=5, delivery=5))
+        world = World(consumer, outcome)
+        await world.worker.epoch()
+        assert consumer.outcomes == dict.fromkeys(range(8), ACCEPT) | {5: RELEASE}
+        await world.worker.epoch()
+        assert consumer.outcomes[5] == REJECT
+        assert world.sent["dead"][0]["headers"][0]["value"] == b"given up at delivery 5 of 5: torn"
+
+    run(body())
+
+
+def test_where_all_fails_the_worker_pauses_longer_and_longer_and_then_stops() -> None:
+    def outcome(_: int) -> str:
+        raise OSError("the database is down")
+
+    async def body() -> None:
+        consumer = FakeConsumer(*(acquired(*map(job, range(100))) for _ in range(20)))
+        world = World(consumer, outcome)
+        with pytest.raises(
+            ApplicationError, match="10 epochs in a row have failed, the last one: the database is down"
+        ):
+            await world.worker.run(world.stopping, 20.0)
+        assert world.slept == [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * (MOST_FAILED_EPOCHS - 6)]
+        assert set(consumer.outcomes.values()) == {RELEASE}
+
+    run(body())
+
+
+def test_what_cannot_be_written_is_released() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), job(1), delivery=5))
+        world = World(consumer, ["accept", "reject"].__getitem__, down=True)
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: RELEASE, 1: RELEASE}  # even at the last delivery
+        assert world.slept == [1.0]
+
+    run(body())
+
+
+def test_a_function_gets_what_is_accepted_and_if_it_fails_all_is_released() -> None:
+    calls: list[tuple[list[int], str]] = []
+
+    def write(rows: pa.Table, batch_id: str) -> None:
+        calls.append((rows["id"].to_pylist(), batch_id))
+        if len(calls) == 2:
+            raise OSError("no table")
+
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), job(1)), acquired(job(0), first=2))
+        world = World(consumer, ["accept", "reject"].__getitem__, functions=(write,))
+        await world.worker.epoch()
+        await world.worker.epoch()
+        assert calls == [([0], "jobs-run-1"), ([0], "jobs-run-2")]
+        assert consumer.outcomes == {0: ACCEPT, 1: REJECT, 2: RELEASE}
+
+    run(body())
+
+
+def test_a_job_that_takes_too_long_is_cancelled_and_not_tried_by_halves() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), job(1)))
+        settings = QueueSettings(processing_timeout_ms=10_000)
+        world = World(consumer, lambda _: "accept", settings=settings, took_s=60)
+        await world.worker.epoch()
+        assert (consumer.outcomes, world.work.jobs) == ({0: RELEASE, 1: RELEASE}, 1)
+        assert asyncio.get_running_loop().time() == 11.0  # with the pause
+
+    run(body())
+
+
+@pytest.mark.parametrize(("took_s", "kind"), [(10.0, ACCEPT), (60.0, RELEASE)])
+def test_at_shutdown_the_job_under_way_has_some_time_to_end(took_s: float, kind: int) -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), delivery=5))
+        world = World(consumer, lambda _: "accept", took_s=took_s)
+        asyncio.get_running_loop().call_later(1, world.stopping.set)
+        await world.worker.run(world.stopping, 20.0)
+        assert consumer.outcomes == {0: kind}
+        assert asyncio.get_running_loop().time() == min(took_s, 21.0)
+
+    run(body())
+
+
+def test_a_worker_that_waits_for_records_stops_at_once() -> None:
+    async def body() -> None:
+        world = World(FakeConsumer(), lambda _: "accept")
+        asyncio.get_running_loop().call_later(1.2, world.stopping.set)
+        await world.worker.run(world.stopping, 20.0)
+        assert asyncio.get_running_loop().time() <= 1.5 + 1e-6
+
+    run(body())
