@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         variance,
     )
     from kohort.spark.program.compiled import Program
+    from kohort.spark.program.emission import at_most_every
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.state_definitions import list_state, map_state, value_state
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
     "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
-    "Table", "aggregation", "approx_distinct", "approx_percentile", "avg", "collect", "count", "count_distinct",
-    "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "stddev", "sum_", "value_state",
-    "variance", "window",
+    "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "collect", "count",
+    "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "stddev", "sum_",
+    "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -70,6 +71,7 @@ _HOME: Final = {
     "Drop": "program.error_policies",
     "Fail": "program.error_policies",
     "Program": "program.compiled",
+    "at_most_every": "program.emission",
     "SchemaRegistry": "formats.schema_registry",
     "StateDirectoryError": "state.errors",
     "window": "program.windows",

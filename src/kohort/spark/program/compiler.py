@@ -29,6 +29,7 @@ from kohort.spark.program.compiled import (
     RowsInput,
     SourceSpec,
     Step,
+    Store,
     TableStore,
     Terminal,
     ToFunction,
@@ -37,6 +38,7 @@ from kohort.spark.program.compiled import (
     ToRows,
     Transform,
 )
+from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
@@ -454,7 +456,11 @@ class _Compiler:
         stream = None
         if end.streamed:
             stream = self._internal(f"{end.name}-stream-repartition", f"the stream of aggregate {end.name!r}")
-        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream)
+        waiting = None
+        if isinstance(end.emit, AtMostEvery):
+            store = f"{end.name}-waiting"
+            waiting = Store(store, self._changelog(store, f"what waits of aggregate {end.name!r}"))
+        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream, waiting)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             self._check_stream_time(where, flow)

@@ -14,7 +14,7 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
-from kohort.spark.program.compiled import Emit
+from kohort.spark.program.emission import AtMostEvery, Emit
 from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Top
@@ -565,7 +565,7 @@ class GroupedStream(Advised):
         Args:
             name: of the store, by which it can be asked; its changelog is `{app}-{name}-changelog`.
             emit: "update": every epoch writes the groups it changed. "close": a group is written once, when its window
-                is closed, which needs a window with grace.
+                is closed, which needs a window with grace. `at_most_every("10 seconds")`: once in a time.
             aggregations: columns of the result. They are of kohort.spark, since Spark's own don't merge.
 
         Raises:
@@ -761,8 +761,8 @@ class GroupedStream(Advised):
             raise ProgramError(f"aggregate({name!r}): {alike[0]!r} and {alike[1]!r} are one name for Spark")
 
     def _emit(self, name: str, emit: Emit) -> Emit:
-        if emit not in ("update", "close"):
-            raise ProgramError(f'aggregate({name!r}, emit={emit!r}): "update" or "close"')
+        if not isinstance(emit, AtMostEvery) and emit not in ("update", "close"):
+            raise ProgramError(f'aggregate({name!r}, emit={emit!r}): "update", "close" or at_most_every("10 seconds")')
         if emit == "close" and (self._window is None or self._window.grace_ms is None):
             what = "a window" if self._window is None else "a grace"
             column = "a_time" if self._window is None else self._window.column
