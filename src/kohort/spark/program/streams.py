@@ -21,6 +21,7 @@ from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Top
 from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.shortcuts import Shortcuts
+from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
 from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
@@ -723,6 +724,8 @@ class GroupedStream(Advised):
             raise ProgramError(f"top({n!r}): takes how many rows of each group to rank, from 1 to {_MOST_RANKS:,}")
         if not isinstance(by, str):
             raise ProgramError(f"top(by={by!r}): takes a column's name; compute the column in a transform")
+        if isinstance(self._window, SlidingSpec):
+            raise ProgramError("top: ranks are of tumbling and hopping windows, not of sliding ones: say window(…)")
         return self._kept(Top(n, by, descending, self._window), name)
 
     def _extreme(self, column: str, name: str | None, *, earliest: bool) -> Stream:
@@ -834,7 +837,7 @@ class Aggregated(Advised):
 
 
 def _not_groupable(given: object) -> str:
-    what = f"group_by takes names of columns, and window(…) of kohort.spark, not {given!r}"
+    what = f"group_by takes names of columns, and window(…) or sliding(…) of kohort.spark, not {given!r}"
     shown = column_text(given)
     if shown.startswith("session_window("):
         return f"{what}: there are no session windows, but tumbling and hopping ones, as window('at', '1 hour')"

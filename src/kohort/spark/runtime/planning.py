@@ -64,7 +64,7 @@ def _store_output(aggregate: Aggregate) -> StoreOutput:
         assert isinstance(spec.emit, AtMostEvery)
         waiting = WaitingStore(aggregate.waiting.name, aggregate.waiting.changelog, spec.emit.ms)
     window = spec.window
-    end = WindowEnd(window.end, window.size_ms) if window is not None and window.end is not None else None
+    end = WindowEnd(window.end, window.end_ms) if window is not None and window.end is not None else None
     times = () if window is None else ("window", window.end)
     groups = json.dumps(
         {"type": "struct", "fields": [each.jsonValue() for each in spec.shown_columns if each.name not in times]}
