@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.protocol.records.partitioner import partition_of
-from kohort.spark import StreamsApp, count, sum_, window
+from kohort.spark import StreamsApp, at_most_every, count, sliding, sum_, window
 from kohort.spark.testing import TestDriver
 from tests.interop.java import build
 from tests.interop.java.jvm import Jvm
@@ -123,6 +123,39 @@ def test_windows(kafka_streams: Jvm, kohort_test_driver: Any, emit: str, advance
     if emit == "close":
         assert sorted(results) == sorted(expected)
     assert dict(results) == dict(expected)
+
+
+def test_sliding_windows(kafka_streams: Jvm, kohort_test_driver: Any) -> None:
+    """None of the records is so late that the window is closed that ends with it."""
+    given = worlds(2, ["stream"], numbers, 3_000)
+    parameters = {"difference": 10_000, "grace": 3_000, "emit": "update"}
+    wanted = [record for world in witnessed(kafka_streams, "sliding", parameters, given) for record in world]
+    app = StreamsApp("sliding")
+    rows = stream_of(app, "stream").with_columns(v=F.col("v").cast("long"))
+    by = rows.group_by("k", sliding("at", "10 seconds", grace="3 seconds"))
+    by.aggregate("sums", n=count(), total=sum_("v")).to("out")
+    results = {
+        f"{row['k']}@{millis(row['window'])}": f"{row['n']},{row['total']}"
+        for row in ours(app, kohort_test_driver, given)
+    }
+    assert results == {record["key"]: record["value"] for record in wanted}
+
+
+def test_aggregates_that_wait(kafka_streams: Jvm, kohort_test_driver: Any) -> None:
+    given = worlds(3, ["stream"], numbers, 20_000)
+    # What waits at the end comes when time has passed it.
+    end = max(record.at for world in given for record in world) + 100_000
+    for number, world in enumerate(given):
+        world.append(Record("stream", keys_of(number, 4)[3], "0", end))
+    parameters = {"limit": 5_000}
+    wanted = [record for world in witnessed(kafka_streams, "suppressed", parameters, given) for record in world]
+    app = StreamsApp("waiting")
+    rows = stream_of(app, "stream").with_columns(v=F.col("v").cast("long"))
+    rows.group_by("k").aggregate("sums", emit=at_most_every("5 seconds"), n=count(), total=sum_("v")).to("out")
+    results = [(row["k"], f"{row['n']},{row['total']}") for row in ours(app, kohort_test_driver, given)]
+    expected = [(record["key"], record["value"]) for record in wanted]
+    assert dict(results) == dict(expected)
+    assert len(results) <= len(expected)
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
         variance,
     )
     from kohort.spark.program.compiled import Program
+    from kohort.spark.program.emission import at_most_every
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
     from kohort.spark.program.settings import AppSettings
+    from kohort.spark.program.sliding_windows import sliding
     from kohort.spark.program.state_definitions import list_state, map_state, value_state
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
@@ -47,9 +49,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
     "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
-    "Table", "aggregation", "approx_distinct", "approx_percentile", "avg", "collect", "count", "count_distinct",
-    "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "stddev", "sum_", "value_state",
-    "variance", "window",
+    "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "collect", "count",
+    "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "sliding", "stddev",
+    "sum_", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -70,8 +72,10 @@ _HOME: Final = {
     "Drop": "program.error_policies",
     "Fail": "program.error_policies",
     "Program": "program.compiled",
+    "at_most_every": "program.emission",
     "SchemaRegistry": "formats.schema_registry",
     "StateDirectoryError": "state.errors",
+    "sliding": "program.sliding_windows",
     "window": "program.windows",
     **dict.fromkeys(("list_state", "map_state", "value_state"), "program.state_definitions"),
     **dict.fromkeys(_STREAMS, "program.streams"),

@@ -14,6 +14,7 @@ from kohort.spark.jobs.column_encoding import column
 from kohort.spark.jobs.stages.late_partials import CLOSED
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.internal_columns import STREAM_TIME, WINDOW_START
+from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.windows import WindowSpec
 
 
@@ -29,6 +30,8 @@ def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:
     Raises:
         ProgramError: there is a grace, and the rows have lost their stream time.
     """
+    if isinstance(window, SlidingSpec):
+        return rows  # its processor has found the windows
     time = F.unix_millis(column(window.column).cast("timestamp"))
     possible = time.between(FIRST_MS + window.size_ms, LAST_MS)
     last = time - F.pmod(time, F.lit(window.slide_ms))

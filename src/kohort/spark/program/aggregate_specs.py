@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import check_types, one_of
 from kohort.spark.program.compiled import AggregateSpec, ArrowAggregation, Route
-from kohort.spark.program.internal_columns import OFFSET, PARTITION
+from kohort.spark.program.internal_columns import OFFSET, PARTITION, WINDOW_START
 from kohort.spark.program.source_times import to_millis
 from kohort.spark.program.sources import parsed_schema
 from kohort.spark.program.streams import AggregateDef
@@ -226,7 +226,7 @@ def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggreg
         taken |= {"window", (window.end or "window").lower()}
     if clash := [name for name in state.names if name.lower() in taken]:
         raise ProgramError(f"{where}: a state column can't be called {clash[0]!r}: the key or the store has that name")
-    fields = [each for each in rows.schema.fields if each.name != PARTITION]
+    fields = [each for each in rows.schema.fields if each.name not in (PARTITION, WINDOW_START)]
     if window is not None:
         if "window" in rows.columns:
             raise ProgramError(f"{where}: with a window no column can be called 'window': rename it in a transform")

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.processor_specs import Process
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from kohort.spark.formats.registry_formats import RegistryReading
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
-
-Emit = Literal["update", "close"]
 
 
 class Route(StrEnum):
@@ -239,7 +238,7 @@ class AggregateSpec:
         group: columns that are grouped by, with their types, without the window.
         window: None for no windows.
         aggregations: by the output column's name; () with `arrow`.
-        emit: "update": after each epoch, what changed. "close": once, when the window is closed.
+        emit: "update": after each epoch, what changed. "close": once, when the window is closed. Or once in a time.
         changelog: the changelog topic.
         event_time: the TIMESTAMP column that stream time comes from; None: the record's timestamp.
         arrow: a function instead of `aggregations`.
@@ -390,11 +389,18 @@ class Aggregate:
 
     Attributes:
         stream: the repartition topic that gets the groups, too, where the program goes on with them.
+        waiting: the store of groups that have changed and are written later, where each is only once in a time.
     """
 
     spec: AggregateSpec
     outputs: tuple[ToTopic, ...]
     stream: str | None = None
+    waiting: Store | None = None
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """The groups', and that of those that wait."""
+        return Store(self.spec.name, self.spec.changelog), *([] if self.waiting is None else [self.waiting])
 
 
 @dataclass(frozen=True)
@@ -486,7 +492,9 @@ class CompiledSubtopology:
         """Its tasks' stores: the tables', then the aggregates', then the processors'."""
         tables = (Store(table.name, table.changelog) for table in self.tables if table.changelog is not None)
         states = (Store(state.store, state.changelog) for step in self.processors for state in step.states)
-        return (*tables, *(Store(spec.name, spec.changelog) for spec in self.aggregates), *states)
+        ends = (branch.terminal for branch in self.branches)
+        aggregates = (store for end in ends if isinstance(end, Aggregate) for store in end.stores)
+        return (*tables, *aggregates, *states)
 
     @property
     def partition_checked(self) -> tuple[SourceSpec, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
-from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
+from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, check_grace, check_window, group_types
 from kohort.spark.program.column_checks import check_names, check_types, without_partition
 from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
@@ -29,6 +29,7 @@ from kohort.spark.program.compiled import (
     RowsInput,
     SourceSpec,
     Step,
+    Store,
     TableStore,
     Terminal,
     ToFunction,
@@ -37,6 +38,7 @@ from kohort.spark.program.compiled import (
     ToRows,
     Transform,
 )
+from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
@@ -44,6 +46,7 @@ from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processors import processor
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
+from kohort.spark.program.sliding_windows import SlidingSpec, slide
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
@@ -447,6 +450,8 @@ class _Compiler:
         where = f"{flow.where}: aggregate({end.name!r})"
         group = end.grouped._columns
         changelog = self._internal(f"{end.name}-changelog", f"aggregate {end.name!r}")
+        if isinstance(end.grouped._window, SlidingSpec):
+            flow = self._slide(where, flow, end, end.grouped._window)
         in_place = bool(flow.key) and set(flow.key) == set(group)
         route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
         spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, route, in_place=in_place)
@@ -454,7 +459,11 @@ class _Compiler:
         stream = None
         if end.streamed:
             stream = self._internal(f"{end.name}-stream-repartition", f"the stream of aggregate {end.name!r}")
-        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream)
+        waiting = None
+        if isinstance(end.emit, AtMostEvery):
+            store = f"{end.name}-waiting"
+            waiting = Store(store, self._changelog(store, f"what waits of aggregate {end.name!r}"))
+        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream, waiting)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             self._check_stream_time(where, flow)
@@ -468,6 +477,21 @@ class _Compiler:
             return
         self._end(flow, ToPartials(topic, spec))
         self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), aggregate)]))
+
+    def _slide(self, where: str, flow: _Flow, end: AggregateDef, window: SlidingSpec) -> _Flow:
+        """Each row with the windows that it changes, where its group is."""
+        columns, schema = end.grouped._columns, without_partition(flow.frame.schema)
+        group = group_types(f"{where}: group_by", columns, schema)
+        check_window(where, window, columns, schema)
+        check_grace(where, window, flow.event_time)
+        self._take_name(end.name, self._processors)
+        if set(flow.key) != set(columns):
+            topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
+            flow = self._move(flow, topic, columns, schema)
+        self._check_order(where, flow)
+        self._check_stream_time(where, flow)
+        step = slide(where, end.name, window, group, schema, flow.key, self._changelog)
+        return replace(flow, steps=(*flow.steps, step), rows=self._rows(step.output))
 
     def _discard(self) -> None:
         """Ends streams of processors that keep state, and whose rows go nowhere."""

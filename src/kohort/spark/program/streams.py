@@ -14,13 +14,14 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
-from kohort.spark.program.compiled import Emit
+from kohort.spark.program.emission import AtMostEvery, Emit
 from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Top
 from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.shortcuts import Shortcuts
+from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
 from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
@@ -565,7 +566,7 @@ class GroupedStream(Advised):
         Args:
             name: of the store, by which it can be asked; its changelog is `{app}-{name}-changelog`.
             emit: "update": every epoch writes the groups it changed. "close": a group is written once, when its window
-                is closed, which needs a window with grace.
+                is closed, which needs a window with grace. `at_most_every("10 seconds")`: once in a time.
             aggregations: columns of the result. They are of kohort.spark, since Spark's own don't merge.
 
         Raises:
@@ -723,6 +724,8 @@ class GroupedStream(Advised):
             raise ProgramError(f"top({n!r}): takes how many rows of each group to rank, from 1 to {_MOST_RANKS:,}")
         if not isinstance(by, str):
             raise ProgramError(f"top(by={by!r}): takes a column's name; compute the column in a transform")
+        if isinstance(self._window, SlidingSpec):
+            raise ProgramError("top: ranks are of tumbling and hopping windows, not of sliding ones: say window(…)")
         return self._kept(Top(n, by, descending, self._window), name)
 
     def _extreme(self, column: str, name: str | None, *, earliest: bool) -> Stream:
@@ -761,8 +764,8 @@ class GroupedStream(Advised):
             raise ProgramError(f"aggregate({name!r}): {alike[0]!r} and {alike[1]!r} are one name for Spark")
 
     def _emit(self, name: str, emit: Emit) -> Emit:
-        if emit not in ("update", "close"):
-            raise ProgramError(f'aggregate({name!r}, emit={emit!r}): "update" or "close"')
+        if not isinstance(emit, AtMostEvery) and emit not in ("update", "close"):
+            raise ProgramError(f'aggregate({name!r}, emit={emit!r}): "update", "close" or at_most_every("10 seconds")')
         if emit == "close" and (self._window is None or self._window.grace_ms is None):
             what = "a window" if self._window is None else "a grace"
             column = "a_time" if self._window is None else self._window.column
@@ -834,7 +837,7 @@ class Aggregated(Advised):
 
 
 def _not_groupable(given: object) -> str:
-    what = f"group_by takes names of columns, and window(…) of kohort.spark, not {given!r}"
+    what = f"group_by takes names of columns, and window(…) or sliding(…) of kohort.spark, not {given!r}"
     shown = column_text(given)
     if shown.startswith("session_window("):
         return f"{what}: there are no session windows, but tumbling and hopping ones, as window('at', '1 hour')"

@@ -137,6 +137,9 @@ def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:
         case Aggregate():
             aggregate = at.then(names.processor("KSTREAM-AGGREGATE", terminal.spec.name))
             yield aggregate
+            if terminal.waiting is not None:
+                aggregate = aggregate.then(names.processor("KTABLE-SUPPRESS", terminal.waiting.name))
+                yield aggregate
             topics = [output.topic for output in terminal.outputs]
             for topic in (*topics, *([] if terminal.stream is None else [terminal.stream])):
                 yield aggregate.then(names.sink(topic))

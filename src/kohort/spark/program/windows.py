@@ -46,6 +46,11 @@ class WindowSpec:
     retention_ms: int | None
     end: str | None = None
 
+    @property
+    def end_ms(self) -> int:
+        """From the start to the end that outputs have."""
+        return self.size_ms
+
 
 def window(
     column: str,

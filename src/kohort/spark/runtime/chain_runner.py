@@ -138,6 +138,7 @@ class ChainRunner:
                 for number, output in self.chain.mergeable(plan.id).items()
                 if number in epoch.plan.mergers
             },
+            self._lookup,
         )
         self.out_records, self.repartitioned = self._writes.records, self._writes.repartitioned
         if epoch.begun:
@@ -248,6 +249,9 @@ class ChainRunner:
 
     def _scan(self, store: str, partition: int, start: bytes, end: bytes) -> pa.Table:
         return self._in_epoch[store, partition].scan(start, end)
+
+    def _lookup(self, store: str, partition: int, keys: pa.Array) -> pa.Array:
+        return self._in_epoch[store, partition].get_many(keys)
 
     def _store(self) -> None:
         for (store, _, partition), table in self._writes.changelogs.items():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,8 @@ from kohort.spark.jobs.output_values import output_values, window_starts
 from kohort.spark.runs import runs_of
 from kohort.spark.runtime.named_topics import NamedRows
 from kohort.spark.runtime.subtopology_plan import CallOutput, StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
+from kohort.spark.runtime.waiting_updates import Lookup, Scan, updates_due
 from kohort.spark.runtime.window_closing import Windows, later
-
-Scan = Callable[[str, int, bytes, bytes], pa.Table]
-"""(store, partition, from, up to) -> what the store has there: columns key and value."""
 
 _STRICT: Final = Unreadable()
 _NOTHING_WRITTEN: Final = ROWS_SCHEMA.empty_table().drop_columns(["route"])
@@ -65,6 +63,17 @@ class MergedRows:
     stream_times: Mapping[int, int | None]
 
 
+def _nothing_known(store: str, partition: int, keys: pa.Array) -> pa.Array:
+    return pa.nulls(len(keys), pa.binary())
+
+
+class _Stores(NamedTuple):
+    """Stores as they were before the epoch."""
+
+    scan: Scan
+    lookup: Lookup
+
+
 def epoch_writes(
     plan: SubtopologyPlan,
     output: EpochOutput,
@@ -72,6 +81,7 @@ def epoch_writes(
     stream_times: Mapping[int, int | None],
     scan: Scan,
     merged: Mapping[int, MergedRows] | None = None,
+    lookup: Lookup = _nothing_known,
 ) -> EpochWrites:
     """What an epoch sends and stores.
 
@@ -80,12 +90,14 @@ def epoch_writes(
         stream_times: of each partition that was read, before the epoch (ms).
         scan: reads stores as they were before the epoch.
         merged: of branches with mergers (see `ROWS_SCHEMA`).
+        lookup: reads keys of stores, likewise.
     """
+    reading = _Stores(scan, lookup)
     merged = {} if merged is None else merged
     out = EpochWrites()
     if table is not None:
         for rows in output.rows.values():
-            _send_changelogs(out, plan.tables[table], rows, {}, {}, scan)
+            _send_changelogs(out, plan.tables[table], rows, {}, {}, reading)
     else:
         statistics = output.statistics
         after = _after(stream_times, statistics.max_times)
@@ -94,18 +106,18 @@ def epoch_writes(
             if isinstance(branch_output, CallOutput):
                 continue
             if isinstance(branch_output, StoreOutput):
-                _send_changelogs(out, branch_output, rows, stream_times, after, scan)
+                _send_changelogs(out, branch_output, rows, stream_times, after, reading)
             elif index in merged:
                 mine, times = merged[index], statistics.merged_times.get(index, {})
                 before = {partition: mine.stream_times[partition] for partition in times}
                 here = pc.greater_equal(rows["partition"], 0)
-                _send_changelogs(out, mine.store, rows.filter(here), before, _after(before, times), scan)
+                _send_changelogs(out, mine.store, rows.filter(here), before, _after(before, times), reading)
                 _send_on(out, branch_output.topic, rows.filter(pc.invert(here)))
             elif rows.num_rows:
                 _send(out, branch_output, rows)
         for name, store in plan.processors.items():
             rows = output.writes.get(name, _NOTHING_WRITTEN)
-            _send_changelogs(out, store, rows, stream_times, after, scan)
+            _send_changelogs(out, store, rows, stream_times, after, reading)
     _send_dead_letters(out, plan, output.statistics.dead)
     return out
 
@@ -140,17 +152,25 @@ def _send_changelogs(
     rows: pa.Table,
     before: Mapping[int, int | None],
     after: Mapping[int, int | None],
-    scan: Scan,
+    stores: _Stores,
 ) -> None:
     """What goes into a store and its changelog, and what of it to outputs."""
-    if store_output.has_outputs and not store_output.on_close and rows.num_rows:
+    waiting = store_output.waiting
+    at_once = not store_output.on_close and waiting is None
+    if store_output.has_outputs and at_once and rows.num_rows:
         _send_outputs(out, store_output, rows)
     by_partition = _by_partition(rows)
     for partition in sorted({*before, *by_partition}):
         mine = by_partition.get(partition, rows.slice(0, 0))
+        times = before.get(partition), after.get(partition)
+        if waiting is not None:
+            due = updates_due(store_output, waiting, partition, mine, times, *stores)
+            if store_output.has_outputs and due.rows.num_rows:
+                _send_outputs(out, store_output, due.rows)
+            if due.waiting.num_rows:
+                out.changelogs[waiting.store, waiting.changelog, partition] = _stamped(due.waiting)
         if store_output.windows is not None:
-            times = before.get(partition), after.get(partition)
-            mine = _close_windows(out, store_output, store_output.windows, partition, mine, times, scan)
+            mine = _close_windows(out, store_output, store_output.windows, partition, mine, times, stores.scan)
         if mine.num_rows:
             out.changelogs[store_output.store, store_output.changelog, partition] = _to_send(mine, partitioned=False)
 

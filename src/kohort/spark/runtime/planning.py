@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 from kohort.spark.jobs.outputs import GroupOutput, WindowEnd
 from kohort.spark.program.compiled import (
     Aggregate,
-    AggregateSpec,
     CompiledSubtopology,
     PartialsInput,
     Program,
@@ -20,11 +18,19 @@ from kohort.spark.program.compiled import (
     ToRows,
     ToTopic,
 )
+from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy, Fail
 from kohort.spark.program.processor_specs import StateSpec
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
-from kohort.spark.runtime.subtopology_plan import CallOutput, StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
+from kohort.spark.runtime.subtopology_plan import (
+    CallOutput,
+    StoreOutput,
+    SubtopologyPlan,
+    TopicOutput,
+    Unreadable,
+    WaitingStore,
+)
 from kohort.spark.runtime.window_closing import Windows
 
 
@@ -51,10 +57,14 @@ def _by_policy(policy: ErrorPolicy) -> Unreadable:
     return Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
 
 
-def _store_output(spec: AggregateSpec, outputs: Sequence[ToTopic]) -> StoreOutput:
+def _store_output(aggregate: Aggregate) -> StoreOutput:
     """What becomes of an aggregate's rows."""
+    spec, outputs, waiting = aggregate.spec, aggregate.outputs, None
+    if aggregate.waiting is not None:
+        assert isinstance(spec.emit, AtMostEvery)
+        waiting = WaitingStore(aggregate.waiting.name, aggregate.waiting.changelog, spec.emit.ms)
     window = spec.window
-    end = WindowEnd(window.end, window.size_ms) if window is not None and window.end is not None else None
+    end = WindowEnd(window.end, window.end_ms) if window is not None and window.end is not None else None
     times = () if window is None else ("window", window.end)
     groups = json.dumps(
         {"type": "struct", "fields": [each.jsonValue() for each in spec.shown_columns if each.name not in times]}
@@ -75,6 +85,8 @@ def _store_output(spec: AggregateSpec, outputs: Sequence[ToTopic]) -> StoreOutpu
             if each not in plain
         ),
         end,
+        aggregate.stream,
+        waiting,
     )  # fmt: skip
 
 
@@ -98,8 +110,8 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
                 branches[index] = TopicOutput(
                     topic, repartition=True, routed=True, merged_by=(mergers or {}).get(topic)
                 )
-            case Aggregate(spec=spec, outputs=outputs, stream=stream):
-                branches[index] = replace(_store_output(spec, outputs), stream=stream)
+            case Aggregate():
+                branches[index] = _store_output(branch.terminal)
     sources = [table.source for table in compiled.tables]
     if isinstance(compiled.input, TopicInput):
         sources.append(compiled.input.source)

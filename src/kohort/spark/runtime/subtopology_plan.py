@@ -29,6 +29,19 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
+class WaitingStore:
+    """The groups of an aggregate that have changed and are written later.
+
+    Attributes:
+        every: how long a group waits since it changed, by stream time (ms).
+    """
+
+    store: str
+    changelog: str
+    every: int
+
+
+@dataclass(frozen=True)
 class StoreOutput:
     """Rows that are the new state of a store, and go into its changelog.
 
@@ -39,6 +52,7 @@ class StoreOutput:
         end: the column of outputs that has a window's end.
         stream: the repartition topic that gets them, too, where the program goes on with an aggregate's groups.
         on_close: whether outputs get a window's groups when it is closed, and nothing before.
+        waiting: which groups are to be written, where outputs get each only once in a time.
     """
 
     store: str
@@ -49,6 +63,7 @@ class StoreOutput:
     encoded: tuple[GroupOutput, ...] = ()
     end: WindowEnd | None = None
     stream: str | None = None
+    waiting: WaitingStore | None = None
 
     @property
     def has_outputs(self) -> bool:
@@ -108,4 +123,5 @@ class SubtopologyPlan:
         """The changelogs of the stores that each of its tasks has, by the stores' names."""
         aggregates = (each for each in self.branches.values() if isinstance(each, StoreOutput))
         outputs = (*self.tables.values(), *aggregates, *self.processors.values())
-        return {each.store: each.changelog for each in outputs}
+        waiting = (each.waiting for each in outputs if each.waiting is not None)
+        return {each.store: each.changelog for each in outputs} | {each.store: each.changelog for each in waiting}

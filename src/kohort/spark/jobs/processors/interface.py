@@ -53,6 +53,7 @@ class Made(NamedTuple):
         late: how many of the rows that it was given came too late.
         times: event times (ms), where they aren't those of the rows in `of`.
         dropped: how many it left out, by reasons of `kohort.spark.jobs.drop_reasons`.
+        offsets: where they aren't those of the rows in `of`.
     """
 
     rows: pa.Table
@@ -60,6 +61,7 @@ class Made(NamedTuple):
     late: int = 0
     times: pa.Array | None = None
     dropped: tuple[tuple[str, int], ...] = ()
+    offsets: pa.Array | None = None
 
 
 class Processor(Protocol):

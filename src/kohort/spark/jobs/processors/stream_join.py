@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
+from kohort.spark.jobs.processors.near_rows import buckets, rows_between
 from kohort.spark.jobs.processors.ordering import counted, group_numbers
 from kohort.spark.jobs.processors.states import State, at_time, before_time, joined_keys
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
@@ -107,8 +108,8 @@ class StreamJoinProcessor:
         # Rows of this side that are near: a left one is `after` before and `before` behind a right one at most.
         reach = self.join.after_ms, self.join.before_ms
         least, most = reach if side == 0 else reach[::-1]
-        wanted_codes, buckets = _buckets(codes[others], times[others] - least, times[others] + most, state.bucket_ms)
-        prefixes = at_time(groups.take(pa.array(wanted_codes)), pa.array(buckets))
+        wanted_codes, starts = buckets(codes[others], times[others] - least, times[others] + most, state.bucket_ms)
+        prefixes = at_time(groups.take(pa.array(wanted_codes)), pa.array(starts))
         kept = state.lists(prefixes)
         own = {TIME_COLUMN: pa.chunked_array([pa.array(times)]), OFFSET_COLUMN: pa.chunked_array([pa.array(offsets)])}
         columns = [own[name] if name in own else rows.columns[name] for name in names]
@@ -126,7 +127,7 @@ class StreamJoinProcessor:
     def _pairs(self, pools: list[_Pool], now: _Ints) -> tuple[_Ints, _Ints]:
         """The rows of both pools that belong together, in the order in which that shows."""
         left, right = pools
-        first, count, order = _ranges(
+        first, count, order = rows_between(
             right.keys, right.times, left.keys, left.times - self.join.before_ms, left.times + self.join.after_ms
         )
         lefts = np.repeat(np.arange(len(left.keys)), count)
@@ -274,34 +275,6 @@ class _Clock:
             self.left, self.right = int(reached[0][-1]), int(reached[1][-1])
         now: _Ints = np.minimum(*reached)
         return now
-
-
-def _buckets(codes: _Ints, least: _Ints, most: _Ints, bucket_ms: int) -> tuple[_Ints, _Ints]:
-    """The buckets that are within reach, each once for each group."""
-    first, last = least // bucket_ms, most // bucket_ms
-    count = last - first + 1
-    pairs = np.stack([np.repeat(first, count) + counted(count), np.repeat(codes, count)])
-    found = np.unique(pairs, axis=1)
-    starts = np.clip(found[0] * bucket_ms, FIRST_MS, LAST_MS)
-    return found[1], starts
-
-
-def _ranges(
-    keys: _Ints, times: _Ints, wanted: _Ints, least: _Ints, most: _Ints
-) -> tuple[_Ints, _Ints, npt.NDArray[np.intp]]:
-    """For each wanted key the rows with it whose times lie between: where they begin in the order, and how many.
-
-    Takes O((n + m) log (n + m)).
-    """
-    # Times as their ranks, so that a key and a time fit into one number.
-    ranks = np.unique(np.concatenate([times, least, most]))
-    base = np.int64(len(ranks) + 1)
-    places = keys * base + np.searchsorted(ranks, times)
-    order = np.argsort(places, kind="stable")
-    places = places[order]
-    first = np.searchsorted(places, wanted * base + np.searchsorted(ranks, least), "left")
-    after = np.searchsorted(places, wanted * base + np.searchsorted(ranks, most), "right")
-    return first, after - first, order
 
 
 def _waiting_keys(groups: pa.Array, pool: _Pool, numbers: _Ints, closes: _Ints, side: int) -> pa.Array:

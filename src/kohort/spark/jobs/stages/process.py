@@ -126,7 +126,7 @@ def _given(spec: ProcessStage, made: Made, partition: int, now: int | None, rows
     of = made.of.cast(pa.int64())
     times = pc.coalesce(rows.times.take(of) if made.times is None else made.times, pa.scalar(now, pa.int64()))
     stream_times = pc.coalesce(rows.stream_times.take(of), pa.scalar(now, pa.int64()))
-    offsets = pc.coalesce(rows.offsets.take(of), pc.max(rows.offsets))
+    offsets = pc.coalesce(rows.offsets.take(of) if made.offsets is None else made.offsets, pc.max(rows.offsets))
     internal = [pa.repeat(pa.scalar(partition, pa.int32()), count), times, stream_times, offsets]
     try:
         columns = made.rows.select(spec.output.names).cast(spec.output).columns

@@ -1,0 +1,169 @@
+"""Finds the windows of rows that slide: one that ends with each row, and one that begins after it, if any row is there.
+
+A window is there once it has a row, and ends with one of its rows or begins 1 ms after another. It takes rows until it
+is closed: so which there are, and what is in them, doesn't depend on the order of rows in time, nor on epochs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.jobs.drop_reasons import NO_WINDOW
+from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
+from kohort.spark.jobs.processors.near_rows import buckets, rows_between
+from kohort.spark.jobs.processors.ordering import counted, group_numbers
+from kohort.spark.jobs.processors.states import State, at_time
+from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
+from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP, WINDOW_START
+from kohort.spark.program.operations import KEPT
+from kohort.spark.program.sliding_windows import Slide
+
+_Ints = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+_NEVER: Final = np.iinfo(np.int64).min // 2
+"""Before any window closes (ms)."""
+
+
+class _Pool(NamedTuple):
+    """Rows that were kept, then new ones.
+
+    Attributes:
+        rows: the columns that are kept.
+        keys: numbers of their groups.
+        times: in ms.
+        closed: of each, the time (ms) before which windows end that it came too late for. Of those that were kept it
+            counts no more: windows that were closed to them are closed to all.
+        arrived: which of the new rows each is; -1 for those that were kept.
+    """
+
+    rows: pa.Table
+    keys: _Ints
+    times: _Ints
+    closed: _Ints
+    arrived: _Ints
+
+
+class _Windows(NamedTuple):
+    """Windows, by their groups and starts (ms)."""
+
+    keys: _Ints
+    starts: _Ints
+
+
+@dataclass(frozen=True)
+class SlidingProcessor:
+    """Gives each new row once for each window that takes it, and all rows of a window that there wasn't before.
+
+    Attributes:
+        group: the columns that are grouped by, which aren't kept with rows.
+    """
+
+    windows: Slide
+    group: tuple[str, ...]
+
+    def process(self, rows: Rows, task: TaskState) -> Made:
+        state, length = task.states[KEPT], self.windows.difference_ms
+        least, most = FIRST_MS + 2 * state.bucket_ms, LAST_MS - 2 * state.bucket_ms
+        possible = pc.fill_null(pc.and_(pc.greater_equal(rows.times, least), pc.less_equal(rows.times, most)), False)
+        there = possible.to_numpy(zero_copy_only=False)
+        times = pc.fill_null(rows.times, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        now = pc.fill_null(rows.stream_times, _NEVER).to_numpy(zero_copy_only=False).astype(np.int64)
+        closed = now - self.windows.grace_ms
+        # The last window of a row begins after it.
+        taken = there & (times + 1 + length > closed)
+        new = np.flatnonzero(taken)
+        codes, groups = group_numbers(rows.keys.take(pa.array(new)))
+        pool = self._pool(rows, new, codes, groups, times, closed, state)
+        windows, members = self._changed(pool)
+
+        group_rows = np.zeros(len(groups), np.int64)
+        group_rows[codes] = new
+        made = pool.rows.take(pa.array(members))
+        grouped = rows.columns.select(self.group).take(pa.array(group_rows[pool.keys[members]]))
+        columns = {name: (grouped if name in self.group else made)[name] for name in rows.columns.column_names}
+        columns[WINDOW_START] = pa.chunked_array([pa.array(windows)])
+        arrived = pool.arrived[members]
+        state.append(
+            state.bucketed(groups.take(pa.array(codes)), pa.array(times[new])),
+            pool.rows.slice(len(pool.keys) - len(new)),
+            rows.offsets.take(pa.array(new)),
+        )
+        return Made(
+            pa.table(columns),
+            pa.array(arrived, mask=arrived < 0),
+            int(np.count_nonzero(there & ~taken)),
+            pa.array(pool.times[members]),
+            ((NO_WINDOW, len(there) - int(np.count_nonzero(there))),),
+            made[OFFSET].combine_chunks(),
+        )
+
+    def _pool(
+        self, rows: Rows, new: _Ints, codes: _Ints, groups: pa.Array, times: _Ints, closed: _Ints, state: State
+    ) -> _Pool:
+        """New rows, and those that were kept of their groups and are near: whose windows may have the row, too."""
+        reach = self.windows.difference_ms + 1
+        wanted, starts = buckets(codes, times[new] - reach, times[new] + reach, state.bucket_ms)
+        kept = state.lists(at_time(groups.take(pa.array(wanted)), pa.array(starts)))
+        own = {TIMESTAMP: pa.chunked_array([pa.array(times)]), OFFSET: pa.chunked_array([rows.offsets])}
+        columns = [own[name] if name in own else rows.columns[name] for name in state.columns.names]
+        mine = pa.Table.from_arrays(columns, names=state.columns.names).cast(kept.rows.schema).take(pa.array(new))
+        both = pa.concat_tables([kept.rows, mine]).combine_chunks()
+        before = len(kept.groups)
+        return _Pool(
+            both,
+            np.concatenate([wanted[kept.groups], codes]),
+            both[TIMESTAMP].to_numpy().astype(np.int64),
+            np.concatenate([np.full(before, _NEVER), closed[new]]),
+            np.concatenate([np.full(before, -1, np.int64), new]),
+        )
+
+    def _changed(self, pool: _Pool) -> tuple[_Ints, _Ints]:
+        """Windows that new rows change, by their starts (ms), each with the rows that are to be given for it."""
+        length, is_new = self.windows.difference_ms, pool.arrived >= 0
+        own = self._own_starts(pool.times)
+        windows = self._near(pool, own)
+        first, count, order = rows_between(pool.keys, pool.times, windows.keys, windows.starts, windows.starts + length)
+        of = np.repeat(np.arange(len(windows.starts)), count)
+        row = order[np.repeat(first, count) + counted(count)]
+        takes = windows.starts[of] + length >= pool.closed[row]
+        of, row = of[takes], row[takes]
+        ends = own[row] == windows.starts[of]  # the window is the row's own
+        some = len(windows.starts)
+
+        def any_of(chosen: _Bools) -> _Bools:
+            """Which windows have such a row."""
+            return np.bincount(of[chosen], minlength=some) > 0
+
+        def after(chosen: _Bools) -> _Bools:
+            """Which windows begin after such a row."""
+            before = windows.starts - 1
+            _, found, _ = rows_between(pool.keys[chosen], pool.times[chosen], windows.keys, before, before)
+            return found > 0
+
+        old = ~is_new[row]
+        was_there = any_of(old) & (any_of(old & ends) | after(~is_new))
+        is_there = any_of(ends) | after(np.ones(len(is_new), np.bool_))
+        given = is_there[of] & (is_new[row] | ~was_there[of])
+        of, row = of[given], row[given]
+        in_order = np.lexsort([row, of])
+        return windows.starts[of[in_order]], row[in_order]
+
+    def _near(self, pool: _Pool, own: _Ints) -> _Windows:
+        """All windows that there may be, and that a new row may change: it is in one, or just before it."""
+        pairs = np.stack([np.concatenate([pool.keys, pool.keys]), np.concatenate([own, pool.times + 1])])
+        keys, starts = np.unique(pairs, axis=1)
+        is_new = pool.arrived >= 0
+        ends = starts + self.windows.difference_ms
+        _, near, _ = rows_between(pool.keys[is_new], pool.times[is_new], keys, starts - 1, ends)
+        return _Windows(keys[near > 0], starts[near > 0])
+
+    def _own_starts(self, times: _Ints) -> _Ints:
+        """Where the windows begin that end with rows: but none begins before 1970 that ends later."""
+        starts = times - self.windows.difference_ms
+        return np.where((times >= 0) & (starts < 0), 0, starts)
