@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
+from kohort.protocol.errors import KafkaError
 from kohort.spark.program.cluster_reading import committed_offsets, described_group
-from kohort.spark.program.committed_metadata import committed_by
+from kohort.spark.program.committed_metadata import committed_by, metadata
 from kohort.spark.program.compiled import Program, TopicInput
 from kohort.spark.program.format_digests import store_formats
-from kohort.spark.program.store_formats import StoreFormats
+from kohort.spark.program.store_formats import StoreFormats, carried
 from kohort.spark.program.topology_epochs import same_topology
 from kohort.spark.program.upgrade_rules import Fate, StoreChange, StoresNow, store_changes
 
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
     from kohort.client.administration.group_types import GroupDescription
     from kohort.client.config import ClientConfig
 
-_INTERNAL = ("-changelog", "-repartition")
+log = logging.getLogger(__name__)
+
+_INTERNAL: Final = ("-changelog", "-repartition")
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ class UpgradePlan:
         name = self.application_id
         return (
             f"store {change.store!r} can't go on: {change.why}. Give it another name in the program; or have it begin "
-            f"from nothing: kohort apps reset {name} --store {change.store} --state-dir STATE_DIR"
+            f"from nothing: kohort apps reset {name} --store {change.store}"
         )
 
     def __str__(self) -> str:
@@ -197,7 +202,7 @@ def planned(
         pending=unread,
     )
     stores = tuple(store_changes(now, said))
-    before = {each.program.text for each in said.values() if each is not None} - {program.fingerprint.text}
+    before = {each.program.text for (topic, _), each in said.items() if each is not None and topic in formats}
     return UpgradePlan(
         application_id=program.application_id,
         stores=stores,
@@ -205,7 +210,7 @@ def planned(
         sources=tuple(_sources(program, stores, {topic for topic, _ in said})),
         members=0 if group is None else len(group.members),
         topology_changed=group is not None and group.topology is not None and not same_topology(program, group),
-        programs=tuple(sorted(before)),
+        programs=tuple(sorted(before - {program.fingerprint.text})),
     )
 
 
@@ -223,7 +228,7 @@ def _topics(
     for each in stores:
         if each.fate is Fate.LEFT:
             theirs.add(f"{program.application_id}-{each.store}-changelog")
-            if each.topic.startswith(f"{program.application_id}-") and each.topic.endswith(_INTERNAL):
+            if _is_internal(program, each.topic):
                 theirs.add(each.topic)
     for topic in program.internal_topics:
         yield TopicChange(topic, Fate.KEPT if topic in topics else Fate.NEW, unread.get(topic, 0))
@@ -243,10 +248,13 @@ def _sources(program: Program, stores: Iterable[StoreChange], read: Collection[s
             else:
                 yield SourceChange(source.topic, Fate.REBUILT if source.topic in again else Fate.KEPT)
     ours = {topic for each in program.subtopologies for topic in each.input_topics}
-    prefix = f"{program.application_id}-"
     for topic in sorted(set(read) - ours):
-        if not (topic.startswith(prefix) and topic.endswith(_INTERNAL)):
+        if not _is_internal(program, topic):
             yield SourceChange(topic, Fate.LEFT)
+
+
+def _is_internal(program: Program, topic: str) -> bool:
+    return topic.startswith(f"{program.application_id}-") and topic.endswith(_INTERNAL)
 
 
 def _about_topic(change: TopicChange) -> str:
@@ -282,3 +290,37 @@ async def _ends(
         for number in info.partitions
     ]
     return await admin.offsets.ends(wanted, isolation_level="read_committed") if wanted else {}
+
+
+def without_readers(
+    program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets of repartition topics that a program doesn't read, as they are once it has run: their stores are left.
+
+    Other topics' stay as they are: a program that reads them again goes on where it was. But rows that would have gone
+    to a repartition topic were never made.
+    """
+    ours = {topic for each in program.subtopologies for topic in each.input_topics}
+    found = {}
+    for at, each in committed.items():
+        said = committed_by(each.metadata)
+        if at.topic in ours or not _is_internal(program, at.topic) or said is None or not said.formats:
+            continue
+        if not all(store.left for store in said.formats.values()):
+            left = carried(said.formats, {})
+            found[at] = each._replace(metadata=metadata(said.stream_time, said.program, said.until, left))
+    return found
+
+
+async def mark_left(admin: Admin, program: Program) -> None:
+    """Notes what stores a program leaves, before its first instance joins.
+
+    Raises:
+        KafkaError, ClientError: the cluster can't be asked.
+    """
+    changed = without_readers(program, await committed_offsets(admin, program.application_id))
+    if changed:
+        try:
+            await admin.group_offsets.alter(program.application_id, changed)
+        except (KafkaError, PartialFailureError) as error:
+            log.info("what %s leaves is noted by the instance that joined first: %s", program.application_id, error)

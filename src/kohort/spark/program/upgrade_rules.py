@@ -106,7 +106,8 @@ def store_changes(now: StoresNow, committed: Mapping[tuple[str, int], Committed 
         committed: by topic and partition what the group has committed; None for what another tool has set.
     """
     said = {at: each for at, each in committed.items() if each is not None}
-    if all(each.program == now.program for each in said.values()) and said:
+    mine = [each for (topic, _), each in said.items() if topic in now.formats]
+    if mine and all(each.program == now.program for each in mine):
         found = [
             StoreChange(name, topic, Fate.KEPT) for topic, stores in now.formats.items() for name in stores if name
         ]
