@@ -12,7 +12,7 @@ from kohort.client.admin import Admin
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata
 from kohort.spark.program.store_formats import StoreFormat, StoreFormats
-from tests.cli.administering import cluster
+from tests.cli.administering import cluster, rows
 from tests.cli.support import invoke
 from tests.client.administration.members import join_streams
 
@@ -88,3 +88,33 @@ def test_where_no_application_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     done = invoke("apps", "plan", place)
     assert done.exit_code == 2
     assert said in " ".join(done.stderr.split())
+
+
+def test_applications_are_listed_and_described() -> None:
+    with cluster() as admins:
+        admins.ok("topics", "create", "t")
+        asyncio.run(join_streams(admins.servers, "app", "t"))
+        assert rows(admins.ok("apps", "list")) == [
+            ["Application", "Group", "State", "Members", "Stores", "Lag"],
+            ["app", "streams", "Stable", "1", "1", "0"],
+        ]
+        admins.ok("groups", "remove-members", "app", "--all", "--yes")
+
+        async def commit() -> None:
+            async with Admin(admins.servers) as admin:
+                left = StoreFormat("k", {"n": "1"}, left=True)
+                await admin.group_offsets.alter("app", {T0: at(0, store=SAME, old=left)})
+                await admin.group_offsets.alter("consumers", {T0: 0})
+
+        asyncio.run(commit())
+        assert [each["application_id"] for each in admins.json("apps", "list")] == ["app"]
+        described = admins.json("apps", "describe", "app")
+        assert described["kohort"]
+        assert described["inputs"] == [{"topic": "t", "internal": False, "partitions": 1, "lag": 0}]
+        assert [(each["store"], each["made_of"], each["columns"], each["left"]) for each in described["stores"]] == [
+            ("old", "t", ["n"], True), ("store", "t", ["n"], False),
+        ]  # fmt: skip
+        assert [each["changelog"] for each in described["stores"]] == [None, "app-store-changelog"]
+        assert ["store", "t", "n", "-", "0"] in rows(admins.ok("apps", "describe", "app"))
+        assert "consumers is a classic group, not a streams" in admins.fails("apps", "describe", "consumers")
+        assert "there is no group 'ap'; did you mean 'app'?" in admins.fails("apps", "describe", "ap")

@@ -9,17 +9,68 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kohort.cli.client.admin import confirm, with_admin
+from kohort.cli.client.admin import confirm, existing_groups, with_admin
 from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import fail, out, print_json, print_lines, printable
 
 if TYPE_CHECKING:
+    from kohort.cli.client.app_report import AppReport
     from kohort.cli.client.app_reset import Belongings
     from kohort.cli.client.store_reset import StoreBelongings
     from kohort.client.admin import Admin
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.command("list")
+def list_applications(
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Streams applications, with how far they lag.
+
+    Kohort's and Kafka Streams' own; of classic groups without members those that Kohort's have committed in.
+    """
+    from kohort.cli.client.app_report import app_as_json, apps_table, is_application, may_be_application, read_apps
+
+    async def read(admin: Admin) -> list[AppReport]:
+        names = [group.group_id for group in await admin.groups.list() if may_be_application(group)]
+        return [each for each in await read_apps(admin, sorted(names)) if is_application(each)]
+
+    reports = with_admin(bootstrap_server, config, timeout, read)
+    if as_json:
+        print_json([app_as_json(each) for each in reports])
+    else:
+        out.print(apps_table(reports))
+
+
+@app.command()
+def describe(
+    application: Annotated[str, typer.Argument(metavar="APP", help="Its application id.")],
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """A streams application: members and their tasks, what it reads with its lag, stores, internal topics."""
+    from kohort.cli.client.app_report import app_as_json, app_tables, is_application, read_apps
+
+    async def read(admin: Admin) -> AppReport:
+        await existing_groups(admin, [application])
+        (report,) = await read_apps(admin, [application])
+        if not is_application(report):
+            fail(f"{application} is a {report.group.group.type.value} group, not a streams application's", 1)
+        return report
+
+    report = with_admin(bootstrap_server, config, timeout, read)
+    if as_json:
+        print_json(app_as_json(report))
+    else:
+        for each in app_tables(report):
+            out.print(each)
 
 
 @app.command()
