@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "acls": ("kohort.cli.acls", "Access rules: who may do what to which topics and groups: list, add, remove."),
-    "apps": ("kohort.cli.apps", "Streams applications: reset one, with its group, internal topics and state."),
+    "apps": (
+        "kohort.cli.apps",
+        "Streams applications: list, describe, reset one or a store, plan a change.",
+    ),
     "configs": ("kohort.cli.configs", "Settings of topics, brokers, groups and client metrics: describe and alter."),
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
     "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),

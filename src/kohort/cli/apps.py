@@ -2,26 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kohort.cli.client.admin import confirm, with_admin
-from kohort.cli.client.errors import not_found
+from kohort.cli.client.admin import confirm, existing_groups, with_admin
+from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
-from kohort.cli.terminal import fail, print_json, print_lines, printable
+from kohort.cli.terminal import fail, out, print_json, print_lines, printable
 
 if TYPE_CHECKING:
+    from kohort.cli.client.app_report import AppReport
     from kohort.cli.client.app_reset import Belongings
+    from kohort.cli.client.store_reset import StoreBelongings
     from kohort.client.admin import Admin
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-@app.callback()
-def apps() -> None:
-    """Makes `reset` a sub-command, even if it is the only one."""
+@app.command("list")
+def list_applications(
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Streams applications, with how far they lag.
+
+    Kohort's and Kafka Streams' own; of classic groups without members those that Kohort's have committed in.
+    """
+    from kohort.cli.client.app_report import app_as_json, apps_table, is_application, may_be_application, read_apps
+
+    async def read(admin: Admin) -> list[AppReport]:
+        names = [group.group_id for group in await admin.groups.list() if may_be_application(group)]
+        return [each for each in await read_apps(admin, sorted(names)) if is_application(each)]
+
+    reports = with_admin(bootstrap_server, config, timeout, read)
+    if as_json:
+        print_json([app_as_json(each) for each in reports])
+    else:
+        out.print(apps_table(reports))
+
+
+@app.command()
+def describe(
+    application: Annotated[str, typer.Argument(metavar="APP", help="Its application id.")],
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """A streams application: members and their tasks, what it reads with its lag, stores, internal topics."""
+    from kohort.cli.client.app_report import app_as_json, app_tables, is_application, read_apps
+
+    async def read(admin: Admin) -> AppReport:
+        await existing_groups(admin, [application])
+        (report,) = await read_apps(admin, [application])
+        if not is_application(report):
+            fail(f"{application} is a {report.group.group.type.value} group, not a streams application's", 1)
+        return report
+
+    report = with_admin(bootstrap_server, config, timeout, read)
+    if as_json:
+        print_json(app_as_json(report))
+    else:
+        for each in app_tables(report):
+            out.print(each)
 
 
 @app.command()
@@ -30,6 +79,10 @@ def reset(
     state_dir: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="With the application's folder in this state_dir, on this machine."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only this store: the others, and the positions in all sources, stay."),
     ] = None,
     by_name: Annotated[
         bool, typer.Option("--by-name", help="With topics that only their names tell: APP-…-changelog, -repartition.")
@@ -48,6 +101,14 @@ def reset(
     Its sources and outputs stay. What the group's topology names as internal is removed. A classic group doesn't
     keep its topology: see with --dry-run which topics are named as the application's, and add --by-name.
     """
+    if store is not None:
+        if by_name or state_dir is not None:
+            fail("--store needs neither --by-name nor --state-dir: its topics are known, and copies of it are cleared")
+        _reset_store(
+            application, store, dry_run=dry_run, yes=yes, as_json=as_json,
+            run=partial(with_admin, bootstrap_server, config, timeout),
+        )  # fmt: skip
+        return
     from kohort.cli.client.app_reset import as_json as document
     from kohort.cli.client.app_reset import as_lines, find
 
@@ -83,6 +144,77 @@ def reset(
         print_json(document(found, by_name=by_name, done=not dry_run))
     elif not dry_run:
         typer.echo(f"{printable(application)} is reset")
+
+
+@app.command()
+def plan(
+    program: Annotated[
+        str, typer.Argument(metavar="MODULE:APP", help="Where the program is: shop.orders:app, of this directory.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """What a program would go on with, of what its application id has left. Changes nothing, and joins nothing.
+
+    kohort apps plan shop.orders:app
+
+    For each store: kept, extended, rebuilt, new, left or refused, and why. It ends with 1 if something is refused. The
+    cluster is the program's own.
+    """
+    from kohort.extras import SPARK, require
+
+    require("spark", "kohort apps plan", SPARK)
+    from kohort.cli.client.load_application import load_application
+    from kohort.cli.client.upgrade_report import plan_as_json, plan_table
+    from kohort.client.errors import ClientError, PartialFailureError
+    from kohort.protocol.errors import KafkaError
+    from kohort.spark.errors import ProgramError
+
+    application = load_application(program)
+    try:
+        found = application.plan_upgrade()
+    except ProgramError as error:
+        fail(str(error), 1)
+    except PartialFailureError as error:
+        fail(str(error), 1)
+    except (KafkaError, ClientError) as error:
+        fail(explain(error), 1)
+    if as_json:
+        print_json(plan_as_json(found))
+    else:
+        out.print(plan_table(found))
+        for remark in found.remarks:
+            typer.echo(printable(remark))
+    if found.refused:
+        raise typer.Exit(1)
+
+
+def _reset_store(
+    application: str, store: str, *, dry_run: bool, yes: bool, as_json: bool, run: Callable[..., StoreBelongings]
+) -> None:
+    from kohort.cli.client.store_reset import find_store, reset_store, store_as_json, store_lines
+
+    async def look(admin: Admin) -> StoreBelongings:
+        await _found(admin, application, None)
+        found = await find_store(admin, application, store)
+        if found.nothing:
+            fail(not_found("store", store, found.known), 1)
+        return found
+
+    async def remove(admin: Admin) -> StoreBelongings:
+        found = await look(admin)
+        await reset_store(admin, application, found)
+        return found
+
+    found = run(look)
+    if not as_json:
+        print_lines(store_lines(found))
+    if not dry_run:
+        confirm(f"Remove all of that? {store} begins from nothing then", yes=yes)
+        found = run(remove, changes=True)
+    if as_json:
+        print_json(store_as_json(application, found, done=not dry_run))
+    elif not dry_run:
+        typer.echo(f"{printable(store)} of {printable(application)} is reset")
 
 
 async def _found(admin: Admin, application: str, home: Path | None) -> Belongings:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.monitoring.events import Listener
+    from kohort.spark.program.upgrade_plan import UpgradePlan
     from kohort.spark.queues.compiling import CompiledQueue
     from kohort.spark.runtime.shutdown import Shutdown
     from kohort.spark.store_frame import StoreFrame
@@ -336,6 +337,21 @@ class StreamsApp:
         from kohort.spark.program.topology_description import describe
 
         return describe(self.compile(spark))
+
+    def plan_upgrade(self, spark: SparkSession | None = None) -> UpgradePlan:
+        """What becomes of the application's state if this program goes on with it. Changes nothing, and joins nothing.
+
+            print(app.plan_upgrade())
+
+        Each store is kept, extended by columns that begin with nothing, rebuilt from its topic, new, left, or refused.
+
+        Raises:
+            ProgramError: as of `compile`.
+            KafkaError, ClientError: the cluster can't be asked.
+        """
+        from kohort.spark.program.upgrade_plan import plan_of
+
+        return plan_of(self.compile(spark), self.settings.client)
 
     def run(
         self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = (), progress: bool = True

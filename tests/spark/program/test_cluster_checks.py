@@ -12,14 +12,20 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql.types import LongType
+
 from kohort.client import Admin, Consumer, OffsetAndMetadata, StreamsMember, TopicPartition
 from kohort.client.streams.settings import GroupProtocol
 from kohort.client.streams_member import Assigned
 from kohort.spark.errors import ProgramError
 from kohort.spark.program import cluster_checks
+from kohort.spark.program.aggregates import count
 from kohort.spark.program.cluster_checks import check_against
 from kohort.spark.program.committed_metadata import metadata
-from kohort.spark.program.compiled import Program, RowsInput
+from kohort.spark.program.compiled import AggregateSpec, Program, RowsInput
+from kohort.spark.program.format_digests import store_formats
+from kohort.spark.program.upgrade_plan import read_plan
+from kohort.spark.program.upgrade_rules import Fate
 from kohort.testing import Broker
 from tests.spark.program.programs import FLIGHT, program, spec
 
@@ -90,7 +96,7 @@ def test_another_topology_under_the_same_application_id(kohort_broker: Broker) -
                 match=rf"the group '{name}' runs another topology under this application_id: it has "
                 rf"{name}-delays-changelog, {name}-delays-repartition, which this program hasn't; "
                 rf"this program has {name}-late-changelog, .*"
-                rf"Give the changed program another application_id, .*stop its instances, then reset this one",
+                rf"Stop its instances before you start the changed program; app\.plan_upgrade\(\) says",
             ):
                 await check_against(admin, after)
 
@@ -126,8 +132,8 @@ def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
         window = spec(size="2 hours", changelog=f"{name}-delays-changelog")
         with pytest.raises(
             ProgramError,
-            match=rf"another program has committed under the application_id '{name}' \(at {input_0}\): its stores .* "
-            rf"hold other columns, groups, windows or aggregates .*kohort apps reset {name} --state-dir",
+            match=rf"another program has committed under the application_id '{name}': store 'airlines' can't go on: "
+            rf"another program's offsets don't say what it holds.* \(and 1 more: see app\.plan_upgrade",
         ):
             await check_against(admin, program(name, prefix=f"{name}.", aggregate=window))
 
@@ -170,3 +176,60 @@ def test_a_group_of_another_kind(kohort_broker: Broker) -> None:
                 await check_against(admin, wanted)
 
     with_admin(kohort_broker, test)
+
+
+def test_a_changed_program_goes_on_with_what_another_has_left(kohort_broker: Broker) -> None:
+    """Alone in its group, under a higher epoch where its topology is another; else it is told how."""
+
+    async def test(admin: Admin, name: str) -> None:
+        before = await create(admin, name)
+        changelog = f"{name}-delays-changelog"
+        flights, partials = f"{name}.flights", f"{name}-delays-repartition"
+        async with StreamsMember(kohort_broker.bootstrap_servers, name, before.topology) as member:
+            async for event in member:
+                if isinstance(event, Assigned):
+                    break
+            wider = program(name, prefix=f"{name}.", aggregate=more(changelog))
+            formats = {topic: each for part in before.subtopologies for topic, each in store_formats(part).items()}
+            said = {
+                TopicPartition(topic, 0): OffsetAndMetadata(
+                    0, metadata=metadata(1, before.fingerprint, formats=formats.get(topic))
+                )
+                for topic in (flights, partials)
+            }
+            await member.commit(said)
+            assert await check_against(admin, before) == (0, ())
+            with pytest.raises(ProgramError, match=rf"instances of another program run under .* '{name}'.*: stop them"):
+                await check_against(admin, wider)
+        assert await check_against(admin, before) == (0, ())
+        assert await check_against(admin, wider) == (0, (before.fingerprint.text,))
+        other = program(name, prefix=f"{name}.", aggregate=spec("late", changelog=f"{name}-late-changelog"))
+        assert await check_against(admin, other) == (1, (before.fingerprint.text,))
+        plan = await read_plan(admin, other)
+        assert [(each.store, each.fate) for each in plan.stores] == [
+            ("airlines", Fate.NEW), ("late", Fate.NEW), ("delays", Fate.LEFT),
+        ]  # fmt: skip
+        assert [(each.topic, each.fate) for each in plan.topics if each.fate is not Fate.KEPT] == [
+            (f"{name}-late-repartition", Fate.NEW), (f"{name}-late-changelog", Fate.NEW),
+            (changelog, Fate.LEFT), (partials, Fate.LEFT),
+        ]  # fmt: skip
+        assert [(each.topic, each.fate) for each in plan.sources] == [
+            (flights, Fate.KEPT), (f"{name}.airlines", Fate.NEW),
+        ]  # fmt: skip
+        assert f"kohort topics delete {changelog} {partials}" in str(plan)
+        window = program(name, prefix=f"{name}.", aggregate=spec(size="2 hours", changelog=changelog))
+        with pytest.raises(
+            ProgramError,
+            match=r"store 'delays' can't go on: its groups, its window .* are others\. Give it another name in the "
+            rf"program; or have it begin from nothing: kohort apps reset {name} --store delays",
+        ):
+            await check_against(admin, window)
+
+    with_admin(kohort_broker, test)
+
+
+def more(changelog: str) -> AggregateSpec:
+    """The usual aggregate with another column."""
+    kinds = (("n", LongType()), ("known", LongType()))
+    counts = (("n", count()), ("known", count("delay")))
+    return spec(changelog=changelog, aggregations=counts, state_columns=kinds, output_columns=kinds)

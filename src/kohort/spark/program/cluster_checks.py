@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kohort.client.errors import PartialFailureError
 from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
-from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.spark.errors import ProgramError
+from kohort.spark.program.cluster_reading import committed_offsets, described_group
 from kohort.spark.program.committed_metadata import committed_by
 from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput
 from kohort.spark.program.fingerprint import expression_digests
+from kohort.spark.program.topology_epochs import same_topology, topology_epoch
+from kohort.spark.program.upgrade_plan import UpgradePlan, upgrade_plan
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -22,25 +24,45 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
+_COMMIT_S: Final = 5.0
+_LOOK_S: Final = 0.5
 
 
-async def check_against(admin: Admin, program: Program, group_protocol: GroupProtocol = "streams") -> None:
-    """Compares a program with the cluster that it will run on.
+class Joining(NamedTuple):
+    """How a program joins its group.
+
+    Attributes:
+        topology_epoch: the epoch of the topology that it brings.
+        before: the fingerprints of other programs that have committed, and whose state it goes on with.
+    """
+
+    topology_epoch: int = 0
+    before: tuple[str, ...] = ()
+
+
+async def check_against(admin: Admin, program: Program, group_protocol: GroupProtocol = "streams") -> Joining:
+    """Compares a program with the cluster that it will run on, and says how it joins its group there.
 
     Args:
         group_protocol: how it is to join its group.
 
     Raises:
         ProgramError: topics that are missing, or have the wrong numbers of partitions; a group of that name that is of
-            another kind, has another topology, or has committed for another program.
+            another kind, has another topology and runs, or whose state the program can't go on with.
     """
     topics = await admin.topics.list(internal=True)
     _check_topics(program, topics)
     for subtopology in program.subtopologies:
         _check_copartitioned(subtopology, topics)
-    _check_group(program, await _group(admin, program.application_id), group_protocol)
-    _check_committed(program, await _committed(admin, program.application_id))
+    group = await described_group(admin, program.application_id)
+    _check_group(program, group, group_protocol)
+    committed = await _committed(admin, program, wait=group is not None and bool(group.members))
+    plan = await upgrade_plan(admin, program, group, committed, topics)
+    _check_plan(plan, ours=_has_committed(program, committed))
+    _compare_expressions(program, committed)
+    if plan.changed:
+        log.info("%s goes on with the state of another program:\n%s", program.application_id, plan)
+    return Joining(topology_epoch(program, group), plan.programs)
 
 
 # Topics --------------------------------------------------------------------------------------------------------------
@@ -87,28 +109,6 @@ def _check_copartitioned(subtopology: CompiledSubtopology, topics: Mapping[str, 
 # The group -----------------------------------------------------------------------------------------------------------
 
 
-async def _group(admin: Admin, name: str) -> GroupDescription | None:
-    try:
-        return (await admin.groups.describe(name))[name]
-    except (KafkaError, PartialFailureError) as error:
-        _unless_missing(error)
-        return None
-
-
-async def _committed(admin: Admin, name: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
-    try:
-        return await admin.group_offsets.committed(name)
-    except (KafkaError, PartialFailureError) as error:
-        _unless_missing(error)
-        return {}
-
-
-def _unless_missing(error: KafkaError | PartialFailureError) -> None:
-    errors: Iterable[Exception] = error.errors.values() if isinstance(error, PartialFailureError) else (error,)
-    if not all(isinstance(each, KafkaError) and each.code in _NO_GROUP for each in errors):
-        raise error
-
-
 def _check_group(program: Program, group: GroupDescription | None, group_protocol: GroupProtocol) -> None:
     name = program.application_id
     if group is None:
@@ -128,7 +128,7 @@ def _check_group(program: Program, group: GroupDescription | None, group_protoco
         raise ProgramError(
             f"{name!r} is the name of a {group.type} group: a streams application needs an application_id of its own"
         )
-    if group.topology is None or group.topology_epoch != program.topology.epoch:
+    if group.topology is None or not group.members or same_topology(program, group):
         return
     theirs = {
         name: (frozenset(each.inputs), frozenset(topic.name for topic in each.changelogs))
@@ -138,11 +138,9 @@ def _check_group(program: Program, group: GroupDescription | None, group_protoco
         each.id: (frozenset(each.input_topics), frozenset(store.changelog for store in each.stores))
         for each in program.subtopologies
     }
-    if theirs == ours:
-        return
     raise ProgramError(
-        f"the group {name!r} runs another topology under this application_id: {_difference(theirs, ours)}. "
-        f"{_remedy(name, running=bool(group.members))}"
+        f"the group {name!r} runs another topology under this application_id: {_difference(theirs, ours)}. Stop its "
+        f"instances before you start the changed program; app.plan_upgrade() says what it goes on with then"
     )
 
 
@@ -169,20 +167,55 @@ def _difference(theirs: _Topics, ours: _Topics) -> str:
     return "; ".join(differences) or "the same topics are in other sub-topologies (compare app.describe())"
 
 
-def _check_committed(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+async def _committed(admin: Admin, program: Program, *, wait: bool) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    """What the group has committed. If it has members: they may be this program's, which commit when they start."""
+    committed = await committed_offsets(admin, program.application_id)
+    left_s = _COMMIT_S if wait else 0.0
+    while left_s > 0 and _others(committed) and not _has_committed(program, committed):
+        await asyncio.sleep(_LOOK_S)
+        left_s -= _LOOK_S
+        committed = await committed_offsets(admin, program.application_id)
+    return committed
+
+
+def _others(committed: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
+    return any(committed_by(each.metadata) is not None for each in committed.values())
+
+
+def _has_committed(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
+    said = (committed_by(each.metadata) for each in committed.values())
+    return any(each is not None and each.program == program.fingerprint for each in said)
+
+
+def _check_plan(plan: UpgradePlan, *, ours: bool) -> None:
+    """A program goes on with what another has left, as far as that can be, once that has stopped.
+
+    Args:
+        ours: whether instances of the program have committed already, so that it is they who run.
+    """
+    name = plan.application_id
+    if plan.refused:
+        more = "" if len(plan.refused) == 1 else f" (and {len(plan.refused) - 1} more: see app.plan_upgrade())"
+        raise ProgramError(
+            f"another program has committed under the application_id {name!r}: {plan.sentence(plan.refused[0])}{more}. "
+            f"Or give the program another application_id, which begins from nothing; kohort apps reset {name} "
+            f"--state-dir STATE_DIR removes all of this one"
+        )
+    if plan.programs and plan.members and not ours:
+        raise ProgramError(
+            f"instances of another program run under the application_id {name!r}, and this one would go on with their "
+            f"state: stop them first. app.plan_upgrade() says what it goes on with then"
+        )
+
+
+def _compare_expressions(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
     ours = {topic for subtopology in program.subtopologies for topic in subtopology.input_topics}
     digests = expression_digests(program.subtopologies)
     changed: set[str] = set()
     for partition, offset in committed.items():
         said = committed_by(offset.metadata)
-        if partition.topic not in ours or said is None:
+        if partition.topic not in ours or said is None or said.program != program.fingerprint:
             continue
-        if said.program != program.fingerprint:
-            raise ProgramError(
-                f"another program has committed under the application_id {program.application_id!r} (at {partition}): "
-                f"its stores and repartition topics hold other columns, groups, windows or aggregates than this one's, "
-                f"so this one can't go on from there. {_remedy(program.application_id, running=False)}"
-            )
         pairs = zip(digests.items(), said.program.expressions, strict=False)
         changed.update(name for (name, now), before in pairs if now != before)
     if changed:
@@ -194,11 +227,3 @@ def _check_committed(program: Program, committed: Mapping[TopicPartition, Offset
             program.application_id,
             ", ".join(sorted(changed)),
         )
-
-
-def _remedy(name: str, *, running: bool) -> str:
-    stop = "stop its instances, then " if running else ""
-    return (
-        f"Give the changed program another application_id, which begins from nothing; or {stop}reset this one: "
-        f"kohort apps reset {name} --state-dir STATE_DIR removes its group, its internal topics and its state"
-    )

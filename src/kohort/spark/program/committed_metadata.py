@@ -1,6 +1,7 @@
 """The metadata of committed offsets: the stream time, with which the task's next owner goes on, and the program.
 
-And, where rows go to a function of the user's, the end of the batch that begins at the offset: see `Committed`.
+And what the stores hold that are made of the topic (`store_formats`), for a changed program to be compared with; and,
+where rows go to a function of the user's, the end of the batch that begins at the offset: see `Committed`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from kohort.spark.program.store_formats import StoreFormats, as_plain, parsed
+
 _DIGEST: Final = 8
 """Digits of an expression's digest."""
+MOST_OF_FORMATS: Final = 3_000
+"""Characters of formats: brokers take 4,096 of metadata (`offset.metadata.max.bytes`), so longer ones are left out."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +43,28 @@ class Committed(NamedTuple):
         program: the program's fingerprint.
         until: the end of the batch that was begun at the offset. A function may have had it, so it has to be the same
             batch when it is tried again. None: no batch was begun.
+        formats: of what is made of the topic. None: it doesn't say.
     """
 
     stream_time: int | None
     program: Fingerprint
     until: int | None = None
+    formats: StoreFormats | None = None
 
 
-def metadata(stream_time: int | None, program: Fingerprint, until: int | None = None) -> str:
-    """The text of the metadata."""
+def metadata(
+    stream_time: int | None, program: Fingerprint, until: int | None = None, formats: StoreFormats | None = None
+) -> str:
+    """The text of the metadata, without the formats where they are too long."""
     said: dict[str, Any] = {"stream_time": stream_time, "program": program.text}
     if until is not None:
         said["until"] = until
     if program.expressions:
         said["expressions"] = "".join(program.expressions)
+    if formats is not None:
+        plain = as_plain(formats)
+        if len(json.dumps(plain, separators=(",", ":"))) <= MOST_OF_FORMATS:
+            said["stores"] = plain
     return json.dumps(said, separators=(",", ":"))
 
 
@@ -67,6 +80,7 @@ def committed_by(text: str) -> Committed | None:
             None if stream_time is None else int(stream_time),
             Fingerprint(str(program), expressions),
             None if until is None else int(until),
+            parsed(said["stores"]) if "stores" in said else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

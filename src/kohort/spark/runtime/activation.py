@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from kohort.client.streams_member import StreamsMember
@@ -18,6 +18,8 @@ from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Restoring
 from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata
+from kohort.spark.program.store_formats import StoreFormats, carried
+from kohort.spark.program.upgrade_rules import read_again
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.dangling_transactions import DanglingTransactions
 from kohort.spark.runtime.end_offsets import EndOffsets
@@ -36,11 +38,13 @@ class Activated(NamedTuple):
         positions: the next offset, by partition.
         stream_time: that it goes on from (ms; None: nothing read yet).
         until: where the batch ends that was begun there and isn't known to be done, by partition.
+        formats: what is to be committed of what its stores hold, by partition.
     """
 
     positions: dict[TopicPartition, int]
     stream_time: int | None
     until: Mapping[TopicPartition, int] = {}
+    formats: Mapping[TopicPartition, StoreFormats] = {}
 
 
 class Activation:
@@ -49,6 +53,7 @@ class Activation:
     Args:
         dangling: ends transactions of instances that are gone.
         listener: told how far restores are.
+        before: the fingerprints of programs that this one has been compared with, and may go on from.
     """
 
     def __init__(
@@ -61,8 +66,10 @@ class Activation:
         dangling: DanglingTransactions,
         listener: Listener,
         probe: Probe = unprobed,
+        before: Collection[str] = (),
     ) -> None:
         self._plan, self._member = plan, member
+        self._before = before
         self._stores, self._changelogs, self._ends = stores, changelogs, ends
         self._dangling, self._listener, self._probe = dangling, listener, probe
 
@@ -82,14 +89,24 @@ class Activation:
         await self._probe("activating")
         committed = await self._committed(task)
         await self._probe("known")
-        positions, stream_time = await self._places(task, committed)
+        formats = self._formats(task, committed)
+        positions, stream_time = await self._places(task, committed, formats)
         until = batches_begun(committed, positions)
         changelogs = self._plan.changelogs(task)
         async with asyncio.TaskGroup() as group:
             for name, store in stores.items():
                 group.create_task(self._restore(task, store, changelogs[name]))
         await self._probe("restored")
-        return Activated(positions, stream_time, until)
+        return Activated(positions, stream_time, until, formats)
+
+    def _formats(
+        self, task: TaskId, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
+    ) -> dict[TopicPartition, StoreFormats]:
+        """What is to be committed of what its stores hold: with what they held before."""
+        ours = self._plan.subtopologies[task.subtopology].formats
+        return {
+            at: carried(_formats_of(was) or {}, ours[at.topic]) for at, was in committed.items() if at.topic in ours
+        }
 
     async def _committed(self, task: TaskId) -> dict[TopicPartition, OffsetAndMetadata | None]:
         # If a transaction of another instance stays open for longer, this fails and the task is activated again: the
@@ -97,23 +114,30 @@ class Activation:
         return await self._member.committed(self._plan.inputs(task), timeout_ms=_UNSTABLE_MS)
 
     async def _places(
-        self, task: TaskId, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
+        self,
+        task: TaskId,
+        committed: Mapping[TopicPartition, OffsetAndMetadata | None],
+        formats: Mapping[TopicPartition, StoreFormats],
     ) -> tuple[dict[TopicPartition, int], int | None]:
         """Where the task reads on, and its stream time."""
         subtopology, program = self._plan.subtopologies[task.subtopology], self._plan.fingerprint
-        times = [stream_time_of(at, partition, program) for partition, at in committed.items()]
+        times = [stream_time_of(at, partition, program, self._before) for partition, at in committed.items()]
         beginnings = await self._ends.beginnings(committed)
         positions: dict[TopicPartition, int] = {}
         fresh: dict[TopicPartition, OffsetAndMetadata] = {}
         for partition, at in committed.items():
             first = beginnings[partition]
-            if at is not None and at.offset >= first:
+            ours = subtopology.formats.get(partition.topic, {})
+            if read_again(_formats_of(at), ours, subtopology.tables):
+                positions[partition] = first
+            elif at is not None and at.offset >= first:
                 positions[partition] = at.offset
             elif at is None and partition.topic in subtopology.latest:
                 (end,) = (await self._ends.of([partition])).values()
                 positions[partition] = end
                 # Committed at once: where the end is must not depend on when the task is activated again.
-                fresh[partition] = OffsetAndMetadata(end, metadata=metadata(None, program))
+                text = metadata(None, program, formats=formats.get(partition))
+                fresh[partition] = OffsetAndMetadata(end, metadata=text)
             else:
                 positions[partition] = first
                 if at is not None:
@@ -121,6 +145,11 @@ class Activation:
                         f"{partition}: records {at.offset} to {first - 1} were gone before they were read (the topic's"
                         " retention is too short): going on behind them"
                     )
+            said = None if at is None else committed_by(at.metadata)
+            if at is not None and said is not None and said.program != program:
+                # At once, so that the instances that start next see whose state it is now.
+                text = metadata(said.stream_time, program, said.until, formats.get(partition))
+                fresh[partition] = at._replace(offset=positions[partition], metadata=text)
         if fresh:
             await self._member.commit(fresh)
         return positions, max((time for time in times if time is not None), default=None)
@@ -151,8 +180,18 @@ def batches_begun(
     return found
 
 
-def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: Fingerprint) -> int | None:
+def _formats_of(committed: OffsetAndMetadata | None) -> StoreFormats | None:
+    said = None if committed is None else committed_by(committed.metadata)
+    return None if said is None else said.formats
+
+
+def stream_time_of(
+    committed: OffsetAndMetadata | None, partition: TopicPartition, program: Fingerprint, before: Collection[str] = ()
+) -> int | None:
     """The stream time that was committed.
+
+    Args:
+        before: the fingerprints of other programs that may have committed it.
 
     Raises:
         ApplicationError: another program has committed it.
@@ -160,7 +199,7 @@ def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartitio
     said = None if committed is None else committed_by(committed.metadata)
     if said is None:
         return None
-    if said.program != program:
+    if said.program != program and said.program.text not in before:
         raise ApplicationError(
             f"{partition}: the group's offsets and stores were made by another version of the program, whose state this"
             " one can't read: choose another application id, or delete the group and its internal topics"

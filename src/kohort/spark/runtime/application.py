@@ -87,8 +87,11 @@ async def _run(
 
     async def before_joining(admin: Admin) -> None:
         from kohort.spark.program.cluster_checks import check_against
+        from kohort.spark.program.upgrade_plan import mark_left
 
-        await check_against(admin, program, settings.group_protocol)
+        joining = await check_against(admin, program, settings.group_protocol)
+        instance.topology_epoch, instance.before = joining
+        await mark_left(admin, program)
         await service.start()
         instance.endpoint = service.endpoint
         # A first job takes Spark seconds, with code to compile and Python workers to start: tasks that move here

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.epoch import EpochInput, EpochStatistics, Mergers
+from kohort.spark.epoch import EpochInput, EpochStatistics, Mergers, OffsetRange
 from kohort.spark.monitoring.events import STREAM
 from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.runtime.chain import Chain
@@ -240,10 +240,16 @@ class ChainEpochs:
             return {}
         return {
             TopicPartition(each.topic, each.partition): OffsetAndMetadata(
-                each.start, metadata=metadata(times[each.partition], self._program, each.end)
+                each.start, metadata=self._metadata(task, each, times[each.partition], each.end)
             )
-            for each in plan.ranges
+            for each, task in zip(plan.ranges, plan.tasks, strict=True)
         }
+
+    def _metadata(
+        self, task: TaskId, at: OffsetRange | TopicPartition, time: int | None, until: int | None = None
+    ) -> str:
+        formats = self.tasks[task].formats.get(TopicPartition(at.topic, at.partition))
+        return metadata(time, self._program, until, formats)
 
     # Merging at once ---------------------------------------------------------------------------------------------
     #
@@ -322,7 +328,7 @@ class ChainEpochs:
             }
         epoch.offsets = {
             TopicPartition(each.topic, each.partition): OffsetAndMetadata(
-                each.end, metadata=metadata(epoch.stream_times[task.partition], self._program)
+                each.end, metadata=self._metadata(task, each, epoch.stream_times[task.partition])
             )
             for each, task in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True)
         }
@@ -342,7 +348,7 @@ class ChainEpochs:
         for partition, time in after.items():
             at = TopicPartition(output.topic, partition)
             task = self.tasks[TaskId(output.merged_by or "", partition)]
-            offsets[at] = OffsetAndMetadata(task.positions[at], metadata=metadata(time, self._program))
+            offsets[at] = OffsetAndMetadata(task.positions[at], metadata=self._metadata(task.id, at, time))
         epoch.offsets, epoch.merger_times[number] = offsets, after
 
     def stored(self, took_ms: float) -> None:

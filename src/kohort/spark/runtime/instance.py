@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -74,6 +74,8 @@ class Instance:
 
     Attributes:
         endpoints: who has which partitions, as the group said last.
+        topology_epoch: of its topology; higher than the group's where it is to take the place of that.
+        before: the fingerprints of the programs that it may go on from, beside its own.
 
     Raises:
         StateDirectoryError: another process uses the state directory, or it can't be written.
@@ -94,6 +96,8 @@ class Instance:
         self._listener = Listeners([listener] if listener is not None else [])
         self.endpoint: Endpoint | None = None if settings.endpoint is None else Endpoint(*settings.endpoint)
         self.endpoints: Mapping[Endpoint, EndpointPartitions] = {}
+        self.topology_epoch = plan.topology.epoch
+        self.before: Collection[str] = ()
         self.directory = StateDirectory(settings.state_dir, settings.application_id)
         self.stores = OpenStores(plan, self.directory)
         self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
@@ -171,7 +175,7 @@ class Instance:
             member = StreamsMember(
                 self.settings.client,
                 application_id,
-                self.plan.topology,
+                replace(self.plan.topology, epoch=self.topology_epoch),
                 process_id=process_id,
                 instance_id=self.settings.group_instance_id,
                 rack_id=self.settings.rack_id,
@@ -290,7 +294,7 @@ class Instance:
         plan, process_id = self.plan, self.directory.process_id
         dangling = DanglingTransactions(self.admin, plan.application_id, process_id)
         activation = Activation(
-            plan, member, self.stores, self.changelogs, self.ends, dangling, self._listener, self._probe
+            plan, member, self.stores, self.changelogs, self.ends, dangling, self._listener, self._probe, self.before
         )
 
         def make_runner(chain: Chain) -> ChainRunner:

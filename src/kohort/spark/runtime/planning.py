@@ -20,6 +20,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy, Fail
+from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.processor_specs import StateSpec
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
@@ -131,4 +132,5 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
         unreadable={source.topic: unreadable_of(source) for source in sources},
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
         placed=frozenset(source.topic for source in compiled.partition_checked),
+        formats=store_formats(compiled),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kohort.spark.jobs.outputs import GroupOutput, WindowEnd
+from kohort.spark.program.store_formats import StoreFormats
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.window_closing import Windows
 
@@ -102,6 +103,7 @@ class SubtopologyPlan:
         unreadable: by topic.
         latest: topics of which a task with nothing committed begins at the end.
         placed: topics whose records must lie in the partitions that their keys lead to.
+        formats: of what is made of each topic, which is committed beside its offsets.
     """
 
     id: str
@@ -112,6 +114,7 @@ class SubtopologyPlan:
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     latest: frozenset[str] = frozenset()
     placed: frozenset[str] = frozenset()
+    formats: Mapping[str, StoreFormats] = field(default_factory=dict)
 
     @property
     def calls(self) -> tuple[int, ...]:

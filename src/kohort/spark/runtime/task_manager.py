@@ -12,6 +12,7 @@ from typing import Final
 from kohort.client.types import TopicPartition
 from kohort.spark.epoch import EpochStatistics
 from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.program.store_formats import StoreFormats
 from kohort.spark.runtime.chain import chains_of
 from kohort.spark.runtime.chain_epochs import ChainEpochs
 from kohort.spark.runtime.effects import Effect, ForTask
@@ -100,11 +101,13 @@ class TaskManager:
         positions: Mapping[TopicPartition, int],
         stream_time: int | None,
         until: Mapping[TopicPartition, int] | None = None,
+        formats: Mapping[TopicPartition, StoreFormats] | None = None,
     ) -> list[Effect]:
         """A task's stores are restored, and it reads on there."""
         task = self._at(task_id, operation)
         if task is not None:
             task.positions, task.stream_time, task.until = dict(positions), stream_time, dict(until or {})
+            task.formats = dict(formats or {})
             self.epochs[task_id.subtopology].restored(task)
             self._move(task, TaskEvent.RESTORED)
         return self._done()

@@ -1,0 +1,120 @@
+"""`kohort apps reset --store` and `kohort apps plan`, as a user calls them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kohort.cli.client.store_reset import store_belongings
+from kohort.client.admin import Admin
+from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata
+from kohort.spark.program.store_formats import StoreFormat, StoreFormats
+from tests.cli.administering import cluster, rows
+from tests.cli.support import invoke
+from tests.client.administration.members import join_streams
+
+SAME = StoreFormat("k", {"n": "1"})
+T0, ROWS0 = TopicPartition("t", 0), TopicPartition("app-totals-repartition", 0)
+
+
+def at(offset: int, **formats: StoreFormat) -> OffsetAndMetadata:
+    named: StoreFormats = dict(formats)
+    return OffsetAndMetadata(offset, metadata=metadata(5, Fingerprint("p"), 9, named))
+
+
+def test_a_store_goes_with_its_changelog_and_its_rows_alone() -> None:
+    there = {"app-totals-changelog", "app-totals-repartition", "app-others-changelog", "t"}
+    found = store_belongings(
+        "app", "totals", topics=there, committed={T0: at(7, others=SAME), ROWS0: at(3, totals=SAME)}
+    )
+    assert found.topics == ("app-totals-changelog", "app-totals-repartition")
+    assert (found.forgotten, found.told) == ((ROWS0,), {})
+    found = store_belongings("app", "others", topics=there, committed={T0: at(7, others=SAME, x=SAME), ROWS0: at(3)})
+    assert found.topics == ("app-others-changelog",)
+    assert (found.forgotten, dict(found.told)) == ((), {T0: at(7, x=SAME)})
+    found = store_belongings("app", "other", topics=there, committed={T0: at(7, others=SAME)})
+    assert found.nothing
+    assert found.known == ("others",)
+
+
+def test_one_store_of_a_stopped_application_is_reset() -> None:
+    with cluster() as admins:
+        admins.ok("topics", "create", "t", "app-totals-repartition")
+        asyncio.run(join_streams(admins.servers, "app", "t"))
+        assert "app has 1 member" in admins.fails("apps", "reset", "app", "--store", "store")
+        admins.ok("groups", "remove-members", "app", "--all", "--yes")
+
+        async def commit() -> None:
+            async with Admin(admins.servers) as admin:
+                await admin.group_offsets.alter("app", {T0: at(7, store=SAME, kept=SAME), ROWS0: at(3, totals=SAME)})
+
+        asyncio.run(commit())
+        assert "there is no store 'stor'; did you mean 'store'?" in admins.fails(
+            "apps", "reset", "app", "--store", "stor"
+        )
+        assert "--store needs neither" in admins.fails("apps", "reset", "app", "--store", "x", "--by-name", code=2)
+        shown = admins.json("apps", "reset", "app", "--store", "store", "--dry-run")
+        assert shown == {"application_id": "app", "store": "store", "topics": ["app-store-changelog"], "done": False}
+        assert "store of app is reset" in admins.ok("apps", "reset", "app", "--store", "store")
+        assert "totals of app is reset" in admins.ok("apps", "reset", "app", "--store", "totals")
+
+        async def left() -> tuple[dict[TopicPartition, OffsetAndMetadata], set[str]]:
+            async with Admin(admins.servers) as admin:
+                return await admin.group_offsets.committed("app"), {*await admin.topics.list()}
+
+        offsets, topics = asyncio.run(left())
+        assert topics == {"t"}
+        assert {each: (where.offset, committed_by(where.metadata)) for each, where in offsets.items()} == {
+            T0: (7, committed_by(at(7, kept=SAME).metadata))
+        }
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("shop", "say the module and what the application is called there"),
+        ("shop:", "say the module and what the application is called there"),
+        ("shoppe:app", "there is no module 'shoppe' in this directory, or installed"),
+        ("shop:nothing", "module 'shop' has no StreamsApp 'nothing'; it has app"),
+    ],
+)
+def test_where_no_application_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, said: str) -> None:
+    (tmp_path / "shop.py").write_text('from kohort.spark import StreamsApp\napp = StreamsApp("shop")\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    done = invoke("apps", "plan", place)
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.split())
+
+
+def test_applications_are_listed_and_described() -> None:
+    with cluster() as admins:
+        admins.ok("topics", "create", "t")
+        asyncio.run(join_streams(admins.servers, "app", "t"))
+        assert rows(admins.ok("apps", "list")) == [
+            ["Application", "Group", "State", "Members", "Stores", "Lag"],
+            ["app", "streams", "Stable", "1", "1", "0"],
+        ]
+        admins.ok("groups", "remove-members", "app", "--all", "--yes")
+
+        async def commit() -> None:
+            async with Admin(admins.servers) as admin:
+                left = StoreFormat("k", {"n": "1"}, left=True)
+                await admin.group_offsets.alter("app", {T0: at(0, store=SAME, old=left)})
+                await admin.group_offsets.alter("consumers", {T0: 0})
+
+        asyncio.run(commit())
+        assert [each["application_id"] for each in admins.json("apps", "list")] == ["app"]
+        described = admins.json("apps", "describe", "app")
+        assert described["kohort"]
+        assert described["inputs"] == [{"topic": "t", "internal": False, "partitions": 1, "lag": 0}]
+        assert [(each["store"], each["made_of"], each["columns"], each["left"]) for each in described["stores"]] == [
+            ("old", "t", ["n"], True), ("store", "t", ["n"], False),
+        ]  # fmt: skip
+        assert [each["changelog"] for each in described["stores"]] == [None, "app-store-changelog"]
+        assert ["store", "t", "n", "-", "0"] in rows(admins.ok("apps", "describe", "app"))
+        assert "consumers is a classic group, not a streams" in admins.fails("apps", "describe", "consumers")
+        assert "there is no group 'ap'; did you mean 'app'?" in admins.fails("apps", "describe", "ap")
