@@ -75,7 +75,7 @@ async def _run(
         stack.enter_context(session_settings(spark, max(1, spark.sparkContext.defaultParallelism)))
         stack.enter_context(signals(stopped.set, stopped.is_set))
         stack.enter_context(stopping.ends(stopped.set))
-        await _set_up(queues, settings)
+        await set_up(queues, settings)
         producer = await stack.enter_async_context(Producer(settings.client))
         shown = QueueProgress(settings.application_id) if progress else None
         if shown is not None:
@@ -150,7 +150,7 @@ class SparkWork:
         self._thread.close()
 
 
-async def _set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> None:
+async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> None:
     """Checks that topics are there, and sets the group's configuration where the queues say it.
 
     Raises:
