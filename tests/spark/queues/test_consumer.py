@@ -100,6 +100,22 @@ def test_locks_are_renewed_while_the_job_runs() -> None:
     run(scenario())
 
 
+def test_where_the_group_forbids_it_no_lock_is_renewed_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with brokers(TOPIC, "out", "dead") as settings:
+            assert await set_up([queue(SETTINGS)], settings)
+            async with Admin(settings.client) as admin:
+                group = ConfigResource(ResourceType.GROUP, "workers")
+                await admin.configs.alter(group, set={"share.renew.acknowledge.enable": "false"})
+            assert not await set_up([queue(SETTINGS)], settings)
+
+    run(scenario())
+    QueueConsumer(
+        AppSettings.of("workers", "localhost:1").client, "workers", queue(), QueueCounts(TOPIC), renewed=False
+    )
+    assert "locks aren't renewed, since the group's share.renew.acknowledge.enable is off" in caplog.text
+
+
 def test_a_group_is_set_up_as_the_queue_says() -> None:
     async def scenario() -> None:
         async with brokers(TOPIC, "out", "dead") as settings:
