@@ -6,15 +6,19 @@ import json
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark import ProgramError, StreamsApp, collect, count, count_if, last, max_, session, sum_
+from kohort.spark import ProgramError, StreamsApp, collect, count, count_if, last, max_, session, sum_, unlimited
 from kohort.spark.program.streams import Stream
 from kohort.spark.testing import TestDriver
+from kohort.testing.broker import Broker
+
+from .test_selections import run
 
 CLICK = "user BIGINT, page STRING, price BIGINT, gap BIGINT, at TIMESTAMP"
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -115,6 +119,40 @@ def test_sessions_are_those_of_spark_whatever_the_epochs(spark: SparkSession) ->
         stored = {key: (row["n"], row["spent"]) for key, row in driver.store("sessions").items()}
     assert stored == expected
     assert {key: value for key, value in table.items() if value is not None} == expected
+
+
+def test_sessions_go_on_after_a_restart(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path) -> None:
+    """Each epoch's instance has nothing but the changelogs of those before it."""
+    found, heard = run(
+        spark,
+        kohort_fresh_broker.bootstrap_servers,
+        tmp_path,
+        lambda bids: (
+            bids.group_by("bidder", session("at", "5 minutes", grace="1 minute"))
+            .aggregate("visits", emit="close", n=count(), most=max_("price"))
+            .to("out")
+        ),
+        [(1, "ann", 5, "01:00"), (1, "bob", 6, "02:00")],
+        [(2, "ann", 9, "06:00"), (2, "ann", 7, "07:59")],
+        [(3, "eve", 1, "08:01"), (3, "bob", 8, "01:59"), (3, "eve", 1, "14:01")],
+        moved=True,
+    )
+    told = [[(row["window"][14:19], row["bidder"], row["n"], row["most"]) for row in rows] for rows in found]
+    assert told == [[], [], [("01:00", "ann", 3, 9), ("02:00", "bob", 1, 6)]]
+    assert [each.total("late") for each in heard] == [0, 0, 1]
+
+
+def test_a_window_without_end_begins_at_its_start(spark: SparkSession) -> None:
+    def program(clicks: Stream) -> None:
+        clicks.group_by("user", unlimited("at", start=START + timedelta(seconds=10))).aggregate("since", n=count()).to(
+            "out"
+        )
+
+    with TestDriver(application(program), spark) as driver:
+        driver.pipe("clicks", [click(1, 9), click(1, 10), click(1, 100_000)])
+        driver.pipe("clicks", [click(1, 11)])
+        assert written(driver) == [(at(10), 2), (at(10), 3)]
+        assert driver.dropped == {"no window": 1}
 
 
 @pytest.mark.parametrize(

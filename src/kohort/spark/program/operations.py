@@ -200,6 +200,5 @@ class Top(Operation):
     @property
     def identity(self) -> list[object]:
         """What it keeps means something else with other parameters."""
-        window = self.window
-        windows = None if window is None else [window.column, window.size_ms, window.slide_ms]
+        windows = None if self.window is None else self.window.identity
         return [self.what, self.n, self.by, self.descending, windows]

@@ -1,12 +1,18 @@
-"""Sessions: windows that last as long as rows come, and end when none has come for a while."""
+"""Windows without a length of their own: sessions, which last as long as rows come, and windows that never end."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import check_names, column_names
-from kohort.spark.program.windows import Duration, SessionSpec, duration_ms
+from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, duration_ms
 
-__all__ = ["session"]
+__all__ = ["session", "unlimited"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
 
 
 def session(
@@ -68,3 +74,28 @@ def session(
         check_names(f"{where}: end", ["window", end])
     each = duration_ms("gap", gap) if gap is not None else 0
     return SessionSpec(column, each, gap_column, grace_ms, retention_ms, end)
+
+
+def unlimited(column: str, start: str | datetime) -> WindowSpec:
+    """One window from a time on, without an end: rows before it are in none, and are counted as dropped.
+
+        clicks.group_by("user", unlimited("at", start="2013-01-01T00:00:00Z"))
+
+    Args:
+        column: a TIMESTAMP column of the stream.
+        start: when it begins, with its time zone: a datetime, or a text in ISO 8601.
+
+    Raises:
+        ProgramError: arguments that can't be.
+    """
+    where = f"unlimited({column!r})"
+    if not isinstance(column, str):
+        raise ProgramError(f"{where}: takes a column's name; compute the column in a transform")
+    try:
+        begins = datetime.fromisoformat(start) if isinstance(start, str) else start
+    except ValueError:
+        raise ProgramError(f'{where}: start={start!r} is no time: write it like "2013-01-01T00:00:00Z"') from None
+    if not isinstance(begins, datetime) or begins.tzinfo is None or begins < _FIRST:
+        raise ProgramError(f'{where}: start={start!r} is no time with a zone: write it like "2013-01-01T00:00:00Z"')
+    since = (begins - _EPOCH) // timedelta(milliseconds=1)
+    return WindowSpec(column, 1, 1, None, None, since_ms=since)

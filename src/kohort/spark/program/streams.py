@@ -779,8 +779,8 @@ class GroupedStream(Advised):
             raise ProgramError(f'aggregate({name!r}, emit={emit!r}): "update", "close" or at_most_every("10 seconds")')
         if isinstance(emit, AtMostEvery) and isinstance(self._window, SessionSpec):
             raise ProgramError(
-                f"aggregate({name!r}, emit=at_most_every(…)): what waits is by group and window, and sessions become one: "
-                f'say "update" or "close"'
+                f"aggregate({name!r}, emit=at_most_every(…)): what waits is by group and window, and sessions become "
+                f'one: say "update" or "close"'
             )
         if emit == "close" and (self._window is None or self._window.grace_ms is None):
             what = "a window" if self._window is None else "a grace"

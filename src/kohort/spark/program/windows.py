@@ -37,6 +37,7 @@ class WindowSpec:
         grace_ms: how long after its end a window takes rows; later ones are dropped and counted. None: always.
         retention_ms: how long after its beginning a window stays in the store. None: for ever.
         end: the column of outputs that has the window's end. None: no column has it.
+        since_ms: of a window without end, when it begins; the others' lengths don't count then. None: windows end.
     """
 
     column: str
@@ -45,11 +46,13 @@ class WindowSpec:
     grace_ms: int | None
     retention_ms: int | None
     end: str | None = None
+    since_ms: int | None = None
 
     @property
     def identity(self) -> list[object]:
         """What makes a store of other windows unreadable."""
-        return [self.column, self.size_ms, self.slide_ms]
+        since = [] if self.since_ms is None else [self.since_ms]
+        return [self.column, self.size_ms, self.slide_ms, *since]
 
     @property
     def end_ms(self) -> int:
