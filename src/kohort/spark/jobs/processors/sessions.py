@@ -108,7 +108,7 @@ class SessionsProcessor:
         if window.gap_column is None:
             gaps = pa.array(np.full(len(rows.times), window.gap_ms))
         else:
-            gaps = _millis(rows.columns[window.gap_column].combine_chunks())
+            gaps = rows.columns[window.gap_column].combine_chunks()
             possible = pc.and_(possible, pc.greater(gaps, 0))
         there: _Bools = pc.fill_null(possible, False).to_numpy(zero_copy_only=False)
         times = _numbers(pc.fill_null(rows.times, 0))
@@ -254,11 +254,6 @@ def _pairs(codes: _Ints, starts: _Ints) -> _Ints:
     distinct, ranks = np.unique(starts, return_inverse=True)
     pairs: _Ints = codes * (len(distinct) + 1) + ranks
     return pairs
-
-
-def _millis(gaps: pa.Array) -> pa.Array:
-    """Gaps in ms."""
-    return gaps.cast(pa.duration("ms"), safe=False).cast(pa.int64()) if pa.types.is_duration(gaps.type) else gaps
 
 
 def _numbers(column: pa.Array) -> _Ints:
