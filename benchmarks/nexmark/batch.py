@@ -130,7 +130,7 @@ QUERIES: Final[Mapping[str, Query]] = {
         """,
     ),
     "q11": Query(
-        "User sessions: bids of a bidder with less than 10 s between",
+        "User sessions: bids of a bidder with 10 s or less between",
         """
         SELECT session_window.start AS window, bidder, max(dateTime) AS ended, count(*) AS bid_count
         FROM bid GROUP BY bidder, session_window(dateTime, '10 seconds')

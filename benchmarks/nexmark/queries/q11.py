@@ -1,4 +1,4 @@
-"""User sessions: bids of a bidder with less than 10 s between."""
+"""User sessions: bids of a bidder with 10 s or less between."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from kohort.spark import count, session
 
 
 def program(nexmark: Sources, results: str) -> None:
-    sessions = nexmark.bids.group_by("bidder", session("dateTime", "9999 milliseconds", end="ended"))
+    sessions = nexmark.bids.group_by("bidder", session("dateTime", "10 seconds", end="ended"))
     sessions.aggregate("q11", bid_count=count()).to(results)
