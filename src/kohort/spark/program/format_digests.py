@@ -7,16 +7,19 @@
 | table | the key | a column of its rows |
 | state of a processor | groups, kind, keys of a map, buckets, what the processor does | a column of what is kept |
 | rows of a repartition topic | the columns that they are partitioned by | a column |
+| any other store | all of its subtopology | none |
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.aggregates.identity import identity
 from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, RowsInput, TableStore
+from kohort.spark.program.fingerprint import aggregate_keys, state_keys, subtopology_identity
 from kohort.spark.program.processor_specs import Process, StateSpec
 from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats
 
@@ -35,18 +38,14 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
         stores |= {state.store: _state(step, state) for step in subtopology.processors for state in step.states}
         if isinstance(subtopology.input, RowsInput):
             stores[ROWS] = _rows(subtopology.input)
-        found[subtopology.input.topic] = stores
+        found[subtopology.input.topic] = stores | _others(
+            subtopology, {*stores, *(each.name for each in subtopology.tables)}
+        )
     return found
 
 
 def _aggregate(spec: AggregateSpec) -> StoreFormat:
-    window = spec.window
-    keys = [
-        "arrow" if spec.arrow is not None else "aggregate",
-        [[name, kind.simpleString()] for name, kind in spec.group],
-        None if window is None else [window.column, window.size_ms, window.slide_ms],
-        [spec.route.value, list(spec.routed_by)],
-    ]
+    keys = ["arrow" if spec.arrow is not None else "aggregate", aggregate_keys(spec)]
     if spec.arrow is not None:
         return StoreFormat(_digest(keys, _KEYS), {name: _type(kind) for name, kind in spec.state_columns})
     columns = {}
@@ -65,17 +64,13 @@ def _table(table: TableStore) -> StoreFormat:
 
 
 def _state(step: Process, state: StateSpec) -> StoreFormat:
-    keys = [
-        "state",
-        [[name, kind.simpleString()] for name, kind in step.group],
-        state.kind.value,
-        None if state.map_key is None else [[each.name, each.dataType.simpleString()] for each in state.map_key],
-        state.bucket_ms,
-        step.operation.kind,
-        step.operation.identity,
-        list(step.routed_by),
-    ]
-    return StoreFormat(_digest(keys, _KEYS), _columns(state.columns))
+    return StoreFormat(_digest(["state", state_keys(step, state.store)], _KEYS), _columns(state.columns))
+
+
+def _others(subtopology: CompiledSubtopology, described: Collection[str]) -> dict[str, StoreFormat]:
+    """Stores of other kinds: they are only kept by a program whose whole subtopology is the same."""
+    same = _digest(subtopology_identity(subtopology), _KEYS)
+    return {each.name: StoreFormat(same, {}) for each in subtopology.stores if each.name not in described}
 
 
 def _rows(read: RowsInput) -> StoreFormat:
