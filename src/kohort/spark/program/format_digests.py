@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | aggregate | groups, window, how partitions are found | an aggregation with its parameters, and its state's types |
 | aggregate by an Arrow function | the same | a column of the state |
+| groups of an aggregate that wait to be written | those of the aggregate | none |
 | table | the key | a column of its rows |
 | state of a processor | groups, kind, keys of a map, buckets, what the processor does | a column of what is kept |
 | rows of a repartition topic | the columns that they are partitioned by | a column |
@@ -18,7 +19,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.aggregates.identity import identity
-from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, RowsInput, TableStore
+from kohort.spark.program.compiled import Aggregate, AggregateSpec, CompiledSubtopology, RowsInput, TableStore
 from kohort.spark.program.fingerprint import aggregate_keys, state_keys, subtopology_identity
 from kohort.spark.program.processor_specs import Process, StateSpec
 from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats
@@ -36,6 +37,7 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
     if subtopology.input is not None:
         stores = {spec.name: _aggregate(spec) for spec in subtopology.aggregates}
         stores |= {state.store: _state(step, state) for step in subtopology.processors for state in step.states}
+        stores |= _waiting(subtopology)
         if isinstance(subtopology.input, RowsInput):
             stores[ROWS] = _rows(subtopology.input)
         found[subtopology.input.topic] = stores | _others(
@@ -57,6 +59,21 @@ def _aggregate(spec: AggregateSpec) -> StoreFormat:
         ]
         columns[name] = _digest([identity(aggregation), state], _COLUMN)
     return StoreFormat(_digest(keys, _KEYS), columns)
+
+
+def _waiting(subtopology: CompiledSubtopology) -> dict[str, StoreFormat]:
+    ends = (branch.terminal for branch in subtopology.branches)
+    return {
+        end.waiting.name: StoreFormat(_digest(["waiting", aggregate_keys(end.spec)], _KEYS), {})
+        for end in ends
+        if isinstance(end, Aggregate) and end.waiting is not None
+    }
+
+
+def table_format(table: TableStore) -> str:
+    """Changes with all that a table's store holds of a record."""
+    made = _table(table)
+    return _digest([made.keys, dict(made.columns)], _KEYS)
 
 
 def _table(table: TableStore) -> StoreFormat:
