@@ -85,10 +85,14 @@ def test_what_stayed_keeps_its_state(spark: SparkSession, kohort_fresh_broker: B
             row.pop("half", None)
         return found == wanted
 
+    before = {each.relative_to(tmp_path / "shop") for each in (tmp_path / "shop").glob("?_?/by-city")}
     heard = Heard()
     run_until(second, spark, heard, lambda: done() and len(read(servers, "named")) == 700)
     assert not heard.failures
     assert done()
+    after = {each.relative_to(tmp_path / "shop") for each in (tmp_path / "shop").glob("?_?/by-city")}
+    assert len(before) == len(after) == 2
+    assert not before & after, "stores have moved with their tasks' numbers"
     assert _last(servers, "visited") == {"c0": {"n": 1}}
     teams = [json.loads(one.value()).get("team") for one in read(servers, "named")]
     assert (teams.count(None), len(teams)) == (400, 700), "each row that came after has a team"

@@ -20,6 +20,7 @@ def test_what_is_committed_beside_an_offset() -> None:
     assert stream_time_of(OffsetAndMetadata(1, metadata=metadata(None, p)), AT, p) is None
     assert stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, p)), AT, p) == 7
     assert stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, p)), AT, Fingerprint("p", ("0a1b2c3d",))) == 7
+    assert stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, q)), AT, p, before=("q",)) == 7
     with pytest.raises(ApplicationError, match=r"s-0.*another version of the program"):
         stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, q)), AT, p)
 

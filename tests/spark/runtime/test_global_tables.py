@@ -85,7 +85,7 @@ class _Table:
 
     def __init__(self, broker: Broker, path: Path, *, stop: bool = True) -> None:
         self.servers, self.topic = broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
-        self.path, self.stop = path, stop
+        self.path, self.stop, self.format = path, stop, ""
 
     @asynccontextmanager
     async def made(self, jobs: _Jobs, heard: _Heard | None = None) -> AsyncIterator[GlobalTables]:
@@ -95,7 +95,7 @@ class _Table:
             with StateDirectory(self.path, "app") as directory:
                 self.stores, ends = OpenStores(plan, directory), EndOffsets(cluster, pause_ms=10)
                 tables = GlobalTables(
-                    (GlobalTable("airlines", self.topic, Unreadable(stop=self.stop)),), lambda: jobs,
+                    (GlobalTable("airlines", self.topic, Unreadable(stop=self.stop), self.format),), lambda: jobs,
                     self.stores, cluster, ends, heard or _Heard(), lambda reason: None,
                 )  # fmt: skip
                 try:
@@ -151,6 +151,27 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
                 dropped = sum(each.dropped for each in heard.epochs)
                 read.append((jobs.read, dropped, heard.epochs[-1].lag, [each.done for each in heard.restores][-1:]))
             assert read == [(103, 1, 0, [True]), (2, 0, 0, [])]
+
+    asyncio.run(scenario())
+
+
+def test_a_table_is_loaded_again_for_other_columns(kohort_broker: Broker, tmp_path: Path) -> None:
+    """What is in its store was made of those columns that a program before has read."""
+
+    async def scenario() -> None:
+        table = _Table(kohort_broker, tmp_path)
+        async with Admin(table.servers) as admin, Producer(table.servers) as producer:
+            await admin.topics.create(table.topic, partitions=1)
+            await producer.send(table.topic, b"v", key=b"k")
+        read = []
+        for each in ("", "one", "one", "two"):
+            table.format = each
+            jobs = _Jobs(table.servers)
+            async with table.running(jobs) as tables:
+                await tables.loaded()
+                assert table.get(b"k") == b"v"
+            read.append(jobs.read)
+        assert read == [1, 1, 0, 1]
 
     asyncio.run(scenario())
 

@@ -41,6 +41,21 @@ def test_tasks_on_disk_and_the_process_id(tmp_path: Path) -> None:
         assert uuid.UUID(directory.process_id) != first
 
 
+def test_stores_move_to_where_a_changed_program_looks_for_them(tmp_path: Path) -> None:
+    """Sub-topologies may swap their numbers; what is there already stays, and so does what nobody looks for."""
+    c, d = TaskId("1", 3), TaskId("0", 0)
+    places = [(A, "delays", 17), (c, "skies", 5), (A, "old", 3), (B, "delays", 1), (d, "delays", 9)]
+    with StateDirectory(tmp_path, "app") as directory:
+        for task, name, at in places:
+            directory.open_store(task, name).write(pa.array([b"k"]), pa.array([b"v"]), at)
+    with StateDirectory(tmp_path, "app") as directory:
+        for _ in range(2):
+            directory.move_stores({"delays": "1", "skies": "0"})
+            assert directory.tasks_on_disk() == {
+                c: {"delays": 17}, A: {"skies": 5, "old": 3}, B: {"delays": 1}, d: {"delays": 9},
+            }  # fmt: skip
+
+
 def test_a_store_is_open_once(tmp_path: Path) -> None:
     with StateDirectory(tmp_path, "app") as directory:
         store = directory.open_store(A, "delays")

@@ -49,6 +49,23 @@ def expression_digests(subtopologies: Sequence[CompiledSubtopology]) -> dict[str
     return {name: _digest(json.dumps(texts), 8) for name, texts in found.items() if texts}
 
 
+def subtopology_identity(subtopology: CompiledSubtopology) -> Any:
+    """All that is in the fingerprint of a subtopology, but for its place among the others."""
+    return {**_subtopology(subtopology), "id": ""}
+
+
+def aggregate_keys(spec: AggregateSpec) -> Any:
+    """What in the fingerprint of an aggregate is of its keys, its windows and where they are, not of its columns."""
+    return {name: said for name, said in _aggregate(spec).items() if name not in ("name", "state", "by")}
+
+
+def state_keys(step: Process, store: str) -> Any:
+    """What in the fingerprint of a processor is of the keys of a store, and of what the processor does."""
+    said = _processor(step)
+    (state,) = [[kind, *others] for name, kind, _, *others in said["states"] if name == store]
+    return {"state": state, **{name: each for name, each in said.items() if name not in ("name", "states")}}
+
+
 def _digest(text: str, digits: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 

@@ -4,19 +4,23 @@
 | --- | --- | --- |
 | aggregate | groups, window, how partitions are found | an aggregation with its parameters, and its state's types |
 | aggregate by an Arrow function | the same | a column of the state |
+| groups of an aggregate that wait to be written | those of the aggregate | none |
 | table | the key | a column of its rows |
 | state of a processor | groups, kind, keys of a map, buckets, what the processor does | a column of what is kept |
 | rows of a repartition topic | the columns that they are partitioned by | a column |
+| any other store | all of its subtopology | none |
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.aggregates.identity import identity
-from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, RowsInput, TableStore
+from kohort.spark.program.compiled import Aggregate, AggregateSpec, CompiledSubtopology, RowsInput, TableStore
+from kohort.spark.program.fingerprint import aggregate_keys, state_keys, subtopology_identity
 from kohort.spark.program.processor_specs import Process, StateSpec
 from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats
 
@@ -33,13 +37,17 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
     if subtopology.input is not None:
         stores = {spec.name: _aggregate(spec) for spec in subtopology.aggregates}
         stores |= {state.store: _state(step, state) for step in subtopology.processors for state in step.states}
+        stores |= _waiting(subtopology)
         if isinstance(subtopology.input, RowsInput):
             stores[ROWS] = _rows(subtopology.input)
-        found[subtopology.input.topic] = stores
+        found[subtopology.input.topic] = stores | _others(
+            subtopology, {*stores, *(each.name for each in subtopology.tables)}
+        )
     return found
 
 
 def _aggregate(spec: AggregateSpec) -> StoreFormat:
+<<<<<<< HEAD
     window = spec.window
     keys = [
         "arrow" if spec.arrow is not None else "aggregate",
@@ -47,6 +55,9 @@ def _aggregate(spec: AggregateSpec) -> StoreFormat:
         None if window is None else window.identity,
         [spec.route.value, list(spec.routed_by)],
     ]
+=======
+    keys = ["arrow" if spec.arrow is not None else "aggregate", aggregate_keys(spec)]
+>>>>>>> h20-upgrade
     if spec.arrow is not None:
         return StoreFormat(_digest(keys, _KEYS), {name: _type(kind) for name, kind in spec.state_columns})
     columns = {}
@@ -60,22 +71,33 @@ def _aggregate(spec: AggregateSpec) -> StoreFormat:
     return StoreFormat(_digest(keys, _KEYS), columns)
 
 
+def _waiting(subtopology: CompiledSubtopology) -> dict[str, StoreFormat]:
+    ends = (branch.terminal for branch in subtopology.branches)
+    return {
+        end.waiting.name: StoreFormat(_digest(["waiting", aggregate_keys(end.spec)], _KEYS), {})
+        for end in ends
+        if isinstance(end, Aggregate) and end.waiting is not None
+    }
+
+
+def table_format(table: TableStore) -> str:
+    """Changes with all that a table's store holds of a record."""
+    made = _table(table)
+    return _digest([made.keys, dict(made.columns)], _KEYS)
+
+
 def _table(table: TableStore) -> StoreFormat:
     return StoreFormat(_digest(["table", list(table.source.key)], _KEYS), _columns(table.source.schema))
 
 
 def _state(step: Process, state: StateSpec) -> StoreFormat:
-    keys = [
-        "state",
-        [[name, kind.simpleString()] for name, kind in step.group],
-        state.kind.value,
-        None if state.map_key is None else [[each.name, each.dataType.simpleString()] for each in state.map_key],
-        state.bucket_ms,
-        step.operation.kind,
-        step.operation.identity,
-        list(step.routed_by),
-    ]
-    return StoreFormat(_digest(keys, _KEYS), _columns(state.columns))
+    return StoreFormat(_digest(["state", state_keys(step, state.store)], _KEYS), _columns(state.columns))
+
+
+def _others(subtopology: CompiledSubtopology, described: Collection[str]) -> dict[str, StoreFormat]:
+    """Stores of other kinds: they are only kept by a program whose whole subtopology is the same."""
+    same = _digest(subtopology_identity(subtopology), _KEYS)
+    return {each.name: StoreFormat(same, {}) for each in subtopology.stores if each.name not in described}
 
 
 def _rows(read: RowsInput) -> StoreFormat:

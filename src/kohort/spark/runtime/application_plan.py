@@ -14,11 +14,16 @@ from kohort.streams.topology import Topology
 
 @dataclass(frozen=True)
 class GlobalTable:
-    """A table that every instance has all of: its name, its topic, and what becomes of unreadable records."""
+    """A table that every instance has all of: its name, its topic, and what becomes of unreadable records.
+
+    Attributes:
+        format: changes with what its store holds of a record; "" for any.
+    """
 
     name: str
     topic: str
     unreadable: Unreadable
+    format: str = ""
 
 
 @dataclass(frozen=True)

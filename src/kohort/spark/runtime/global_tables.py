@@ -34,6 +34,7 @@ GLOBALS: Final = "globals"
 """Stands for a subtopology's id where global tables are meant: they belong to none."""
 
 _RECORDS: Final = 100_000  # at a time
+_FORMAT: Final = " "  # between a topic's id and a format, where the store has both
 _ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.5
 
@@ -188,18 +189,26 @@ class GlobalTables:
     async def _compare(
         self, table: GlobalTable, store: Store, topic: TopicInfo, ends: Mapping[TopicPartition, int]
     ) -> None:
-        """Clear the store if it can't be read on from where it is: its topic was created again, or lost records."""
-        topic_id = str(topic.topic_id) if topic.topic_id.int else store.topic_id
+        """Clear the store if it can't be read on from where it is.
+
+        Its topic was created again, or lost records, or the program reads other columns of it.
+        """
+        known_id, _, known_format = store.topic_id.partition(_FORMAT)
+        topic_id = str(topic.topic_id) if topic.topic_id.int else known_id
+        here = f"{topic_id}{_FORMAT}{table.format}" if table.format else topic_id
         beginnings = self._beginnings[table.name]
         for each, end in ends.items():
             at = store.positions.get(each.partition)
-            if why := why_rebuild(at, store.topic_id, topic_id, beginnings.get(each, 0), end):
+            why = why_rebuild(at, known_id, topic_id, beginnings.get(each, 0), end)
+            if why is None and at is not None and known_format != table.format:
+                why = "the program reads other columns of it"
+            if why:
                 log.warning("global table %s is cleared, and loaded again from %s: %s", table.name, each, why)
                 self._loaded.clear()  # nothing is joined with what is half there
-                await self._thread.run(store.clear, topic_id)
+                await self._thread.run(store.clear, here)
                 return
-        if store.topic_id != topic_id:
-            await self._thread.run(store.set_topic_id, topic_id)
+        if store.topic_id != here:
+            await self._thread.run(store.set_topic_id, here)
 
     async def _epoch(
         self, table: GlobalTable, store: Store, epoch_input: EpochInput, ends: Mapping[TopicPartition, int]

@@ -190,6 +190,8 @@ class Instance:
                 self.plan, member, self.manager, self.directory, self.changelogs, self.ends,
                 cleanup_delay_ms=self.settings.state_cleanup_delay_ms,
             )  # fmt: skip
+            homes = {name: each.id for each in self.plan.subtopologies.values() for name in each.stores}
+            await asyncio.to_thread(self.directory.move_stores, homes)
             await reporting.report_disk()
             if self.globals is not None:
                 stack.push_async_callback(self.globals.close)

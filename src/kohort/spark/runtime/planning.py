@@ -20,7 +20,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy, Fail
-from kohort.spark.program.format_digests import store_formats
+from kohort.spark.program.format_digests import store_formats, table_format
 from kohort.spark.program.processor_specs import StateSpec
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
@@ -44,7 +44,8 @@ def application_plan_of(program: Program) -> ApplicationPlan:
         fingerprint=program.fingerprint,
         subtopologies={each.id: subtopology_plan_of(each, mergers) for each in program.subtopologies},
         globals=tuple(
-            GlobalTable(table.name, table.source.topic, unreadable_of(table.source)) for table in program.globals
+            GlobalTable(table.name, table.source.topic, unreadable_of(table.source), table_format(table))
+            for table in program.globals
         ),
     )
 

@@ -18,6 +18,7 @@ import os
 import shutil
 import threading
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import quote, unquote
@@ -109,6 +110,36 @@ class StateDirectory:
                 if task is not None and (stores := {name: self._position(task, name) for name in _names(home)}):
                     found[task] = stores
             return found
+
+    def move_stores(self, subtopologies: Mapping[str, str]) -> None:
+        """Moves stores to where a changed program looks for them, which may have numbered its sub-topologies anew.
+
+        What is there already stays, and so do stores that the program hasn't got. Call it before any is opened.
+
+        Args:
+            subtopologies: the sub-topology of each store, by the store's name.
+
+        Raises:
+            StateError: the directory is closed, or can't be written.
+        """
+        with self._mutex:
+            self._check_open()
+            for home in sorted(self.path.iterdir()):
+                task = _task(home)
+                for name in _names(home) if task is not None else ():
+                    to = None if task is None else TaskId(subtopologies.get(name, task.subtopology), task.partition)
+                    if to is not None and to != task:
+                        self._move(home / file_name(name), self.path / file_name(str(to)) / file_name(name))
+
+    def _move(self, store: Path, to: Path) -> None:
+        if to.exists():
+            return
+        try:
+            to.parent.mkdir(exist_ok=True)
+            store.rename(to)
+        except OSError as error:
+            raise StateDirectoryError(f"store {store} can't be moved to {to}: {error.strerror}") from error
+        log.info("store %s is now %s", store, to)
 
     def remove(self, task: TaskId) -> bool:
         """Deletes a task's stores unless one of them is open; returns whether they are deleted.
