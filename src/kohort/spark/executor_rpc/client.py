@@ -106,17 +106,25 @@ class RpcAddress:
             start += len(values)
         return pa.concat_arrays(found) if found else pa.array([], pa.binary())
 
-    def scan(self, store: str, partition: int, starts: pa.Array, ends: pa.Array) -> pa.Table:
-        """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included)."""
+    def scan(
+        self, store: str, partition: int, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+    ) -> pa.Table:
+        """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included).
+
+        Args:
+            most_bytes: about how much of them, from the first on, in one response; None: all.
+        """
         ranges = pa.RecordBatch.from_arrays([starts.cast(pa.binary()), ends.cast(pa.binary())], schema=SCAN_RANGES)
         found: list[pa.RecordBatch] = []
         done = 0
         while done < len(ranges):
             some = ranges.slice(done, _RANGES_AT_ONCE)
-            response, body = self._request(ScanRequest(store, partition), ScanResponse, to_ipc(some))
+            response, body = self._request(ScanRequest(store, partition, most_bytes), ScanResponse, to_ipc(some))
             rows = from_ipc(body, SCANNED_ROWS)
             numbers = pc.add(rows.column(0), pa.scalar(done, pa.int32()))
             found.append(pa.RecordBatch.from_arrays([numbers, *rows.columns[1:]], schema=SCANNED_ROWS))
+            if most_bytes is not None:
+                break
             if response.rest is None:
                 done += len(some)
                 continue

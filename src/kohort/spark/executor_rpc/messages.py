@@ -85,10 +85,15 @@ class LookupResponse(msgspec.Struct, tag="lookup", frozen=True):
 
 
 class ScanRequest(msgspec.Struct, tag="scan", frozen=True):
-    """Asks for the rows of ranges (`SCAN_RANGES`) of a store."""
+    """Asks for the rows of ranges (`SCAN_RANGES`) of a store.
+
+    Attributes:
+        most_bytes: about how much is wanted; None: as much as fits.
+    """
 
     store: str
     partition: int
+    most_bytes: int | None = None
 
 
 class ScanResponse(msgspec.Struct, tag="scan", frozen=True):

@@ -345,8 +345,9 @@ class RpcServer:
         if self._scan is None:
             raise RpcError(f"store {request.store} can't be scanned here")
         starts, ends = (column.to_pylist() for column in from_ipc(body, SCAN_RANGES).columns)
+        most = min(_RESPONSE_BYTES, request.most_bytes or _RESPONSE_BYTES)
         with self._turns:
-            found = self._scan(request.store, request.partition, starts, ends, _RESPONSE_BYTES)
+            found = self._scan(request.store, request.partition, starts, ends, most)
         rows = pa.RecordBatch.from_arrays([found.ranges, found.keys, found.values], schema=SCANNED_ROWS)
         return ScanResponse(found.rest), to_ipc(rows)
 

@@ -14,7 +14,7 @@ from kohort.spark.jobs.processors.stream_join import StreamJoinProcessor
 from kohort.spark.jobs.processors.top import TopProcessor
 from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
 from kohort.spark.jobs.stages.process import ProcessStage, StageState
-from kohort.spark.program.operations import TIMERS, Dedupe, Latest, StreamJoin, Top, UserFunction
+from kohort.spark.program.operations import Dedupe, Latest, StreamJoin, Top, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 from kohort.spark.program.sliding_windows import Slide
 
@@ -34,9 +34,12 @@ def process_stage_of(step: Process) -> ProcessStage:
 def _processor(operation: Operation, step: Process) -> Processor:
     match operation:
         case UserFunction():
-            kinds = {state.name: state.kind.value for state in step.states if state.name != TIMERS}
+            seen = [state for state in step.states if not state.own]
+            kinds = {state.name: state.kind.value for state in seen}
+            ttls = {state.name: state.ttl_ms for state in seen if state.ttl_ms}
             group = arrow_schema(T.StructType([T.StructField(name, kind) for name, kind in step.group]))
-            return UserFunctionProcessor(step.name, operation.function, kinds, group, arrow_schema(step.output))
+            output = arrow_schema(step.output)
+            return UserFunctionProcessor(step.name, operation.function, kinds, group, output, ttls)
         case StreamJoin():
             return StreamJoinProcessor(operation, arrow_schema(step.output))
         case Slide():

@@ -12,6 +12,10 @@ from kohort.spark.program.windows import WindowSpec
 
 TIMERS: Final = "timers"
 """What the state of a user's function is called that has its timers."""
+TTL: Final = "ttl"
+"""What the index is called by which entries of a state expire, after the state's name."""
+WRITTEN: Final = "_written"
+"""LONG: when a row of a state with a time to live was written, in ms."""
 KEPT: Final = "kept"
 """What the only state is called of what selects rows."""
 RANK: Final = "rank"

@@ -37,6 +37,8 @@ class StateSpec:
         map_key: of a map, the columns of its keys.
         bucket_ms: of a store whose keys begin with a time, how long a bucket of time is; 0 for none.
         retention_ms: how long after its start a bucket is kept by stream time; 0 where the processor itself forgets.
+        ttl_ms: how long a function's entry is kept after its last write; 0: for ever.
+        own: whether the processor keeps it for itself: a function of the user's doesn't see it.
     """
 
     name: str
@@ -47,6 +49,8 @@ class StateSpec:
     map_key: StructType | None = None
     bucket_ms: int = 0
     retention_ms: int = 0
+    ttl_ms: int = 0
+    own: bool = False
 
 
 @dataclass(frozen=True)

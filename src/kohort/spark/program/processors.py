@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import group_types
 from kohort.spark.program.column_checks import check_types
-from kohort.spark.program.operations import TIMERS, UserFunction
+from kohort.spark.program.operations import TIMERS, TTL, WRITTEN, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateKind, StateSpec
 from kohort.spark.program.selections import Changelog, selection
 from kohort.spark.program.sources import parsed_schema
@@ -60,19 +61,25 @@ def _function(
 
     output = parsed_schema(f"{where}: output", definition.output)
     columns = StructType([StructField(name, kind) for name, kind in group])
-    states = [_state(where, processor, name, state, columns, changelog) for name, state in definition.states.items()]
+    states = [
+        spec
+        for name, state in definition.states.items()
+        for spec in _states(where, processor, name, state, columns, changelog)
+    ]
     if definition.timers:
         store = f"{processor}-{TIMERS}"
         _check_taken(f"{where}: timers", columns, ["at", "name"])
-        own = StructType([*columns.fields, StructField("at", TimestampType()), StructField("name", StringType())])
-        states.append(StateSpec(TIMERS, store, changelog(store, f"timers of {processor!r}"), StateKind.VALUE, own))
+        kept = StructType([*columns.fields, StructField("at", TimestampType()), StructField("name", StringType())])
+        topic = changelog(store, f"timers of {processor!r}")
+        states.append(StateSpec(TIMERS, store, topic, StateKind.VALUE, kept, own=True))
     return output, tuple(states)
 
 
-def _state(
+def _states(
     where: str, processor: str, name: str, definition: StateDef, group: StructType, changelog: Changelog
-) -> StateSpec:
-    from pyspark.sql.types import StructType
+) -> Iterator[StateSpec]:
+    """A state's store, and the index by which what is in it expires."""
+    from pyspark.sql.types import LongType, StructField, StructType
 
     there = f"{where}: state {name!r}"
     columns = parsed_schema(there, definition.columns)
@@ -83,10 +90,16 @@ def _state(
         group_types(f"{there}: key", tuple(map_key.names), map_key)
         _check_taken(there, StructType([*group.fields, *columns.fields]), map_key.names)
         columns = StructType([*map_key.fields, *columns.fields])
-    store = f"{processor}-{name}"
-    return StateSpec(
-        name, store, changelog(store, f"state {name!r} of {processor!r}"), definition.kind, columns, map_key
-    )
+    store, what = f"{processor}-{name}", f"state {name!r} of {processor!r}"
+    if not definition.ttl_ms:
+        yield StateSpec(name, store, changelog(store, what), definition.kind, columns, map_key)
+        return
+    _check_taken(there, StructType([*group.fields, *columns.fields]), [WRITTEN])
+    columns = StructType([*columns.fields, StructField(WRITTEN, LongType())])
+    yield StateSpec(name, store, changelog(store, what), definition.kind, columns, map_key, ttl_ms=definition.ttl_ms)
+    index = f"{store}-{TTL}"
+    topic = changelog(index, f"the times of {what}")
+    yield StateSpec(f"{name}-{TTL}", index, topic, StateKind.VALUE, StructType([]), own=True)
 
 
 def _check_taken(where: str, taken: StructType, names: list[str]) -> None:

@@ -6,41 +6,67 @@ from dataclasses import dataclass
 
 from kohort.spark.program.processor_specs import StateKind
 from kohort.spark.program.sources import Schema
+from kohort.spark.program.windows import Duration, duration_ms
 
 __all__ = ["StateDef", "list_state", "map_state", "value_state"]
 
 
 @dataclass(frozen=True)
 class StateDef:
-    """A state: what is kept for each group. Made by `value_state`, `list_state` or `map_state`."""
+    """A state: what is kept for each group. Made by `value_state`, `list_state` or `map_state`.
+
+    Attributes:
+        ttl_ms: how long after it was written an entry is kept; 0: until the function takes it out.
+    """
 
     kind: StateKind
     columns: Schema
     map_key: Schema | None = None
+    ttl_ms: int = 0
 
 
-def value_state(columns: Schema) -> StateDef:
+def value_state(columns: Schema, *, ttl: Duration | None = None) -> StateDef:
     """One row of these columns for each group.
 
     Args:
         columns: as DDL ("n BIGINT, since TIMESTAMP") or StructType.
+        ttl: how long after its last write, by the task's stream time, a row can be read ("1 day"). It is taken out of
+            store and changelog soon after. By default it is kept until the function takes it out.
+
+    Raises:
+        ProgramError: that is no length of time.
     """
-    return StateDef(StateKind.VALUE, columns)
+    return StateDef(StateKind.VALUE, columns, ttl_ms=_ttl_ms(ttl))
 
 
-def list_state(columns: Schema) -> StateDef:
+def list_state(columns: Schema, *, ttl: Duration | None = None) -> StateDef:
     """Rows of these columns for each group, in the order in which they were added.
 
     What is added is written, not what is there already; what is read is all of a group's list.
+
+    Args:
+        columns: as of `value_state`.
+        ttl: likewise; each row goes for itself.
+
+    Raises:
+        ProgramError: as of `value_state`.
     """
-    return StateDef(StateKind.LIST, columns)
+    return StateDef(StateKind.LIST, columns, ttl_ms=_ttl_ms(ttl))
 
 
-def map_state(key: Schema, columns: Schema) -> StateDef:
+def map_state(key: Schema, columns: Schema, *, ttl: Duration | None = None) -> StateDef:
     """For each group rows of these columns by a key: `map_state("item STRING", "n BIGINT")`.
 
     Args:
         key: the key's columns: of types that streams can be grouped by.
         columns: the others.
+        ttl: as of `value_state`; each row goes for itself.
+
+    Raises:
+        ProgramError: as of `value_state`.
     """
-    return StateDef(StateKind.MAP, columns, key)
+    return StateDef(StateKind.MAP, columns, key, _ttl_ms(ttl))
+
+
+def _ttl_ms(ttl: Duration | None) -> int:
+    return 0 if ttl is None else duration_ms("ttl", ttl)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.errors import ProcessorError
+from kohort.spark.jobs.processors.expiry import ExpiringState
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.states import Found, State, at_time, before_time, joined_keys
 from kohort.spark.jobs.processors.times import millis
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
-from kohort.spark.program.operations import TIMERS
+from kohort.spark.program.operations import TIMERS, TTL
 
 _NAME: Final = "name"
 _AT: Final = "at"
@@ -47,7 +48,7 @@ class ValueState:
     """One row for each group. Tables have the group's columns, then those of the state."""
 
     name: str
-    state: State
+    state: State | ExpiringState
     groups: Groups
 
     def get(self) -> pa.Table:
@@ -69,7 +70,7 @@ class ListState:
     """Rows for each group, in the order in which they were added."""
 
     name: str
-    state: State
+    state: State | ExpiringState
     groups: Groups
     place: int
     appended: bool = False
@@ -103,7 +104,7 @@ class MapState:
     """Rows by a key for each group. Tables have the group's columns, those of the map's key, and the others."""
 
     name: str
-    state: State
+    state: State | ExpiringState
     groups: Groups
 
     def get(self, wanted: pa.Table) -> pa.Table:
@@ -209,6 +210,7 @@ class UserFunctionProcessor:
         kinds: of its states, but for the timers.
         group: the columns that state is kept by.
         output: the columns of what it gives.
+        ttls: how long (ms) entries of states are kept after their last write, where that isn't for ever.
     """
 
     name: str
@@ -216,16 +218,18 @@ class UserFunctionProcessor:
     kinds: Mapping[str, str]
     group: pa.Schema
     output: pa.Schema
+    ttls: Mapping[str, int] = field(default_factory=dict)
 
     def process(self, rows: Rows, task: TaskState) -> Made:
         due = self._due(task)
         groups = self._groups(rows, due)
         kinds = {"value": ValueState, "map": MapState}
         place = pc.max(rows.offsets).as_py() or 0
+        kept = {name: self._kept(name, kind, task, len(groups.keys)) for name, kind in self.kinds.items()}
         states: dict[str, Any] = {
-            name: ListState(name, task.states[name], groups, place)
+            name: ListState(name, kept[name], groups, place)
             if kind == "list"
-            else kinds[kind](name, task.states[name], groups)
+            else kinds[kind](name, kept[name], groups)
             for name, kind in self.kinds.items()
         }
         timers = Timers(task.states[TIMERS], groups, due) if TIMERS in task.states else None
@@ -241,6 +245,15 @@ class UserFunctionProcessor:
             )
         made = checked(f"the function of processor {self.name!r}", given, self.output)
         return Made(made, pa.nulls(made.num_rows, pa.int64()))
+
+    def _kept(self, name: str, kind: str, task: TaskState, groups: int) -> State | ExpiringState:
+        """A state; one with a time to live has lost some of what has expired."""
+        state = task.states[name]
+        if name not in self.ttls:
+            return state
+        expiring = ExpiringState(state, task.states[f"{name}-{TTL}"], self.ttls[name], task.stream_time)
+        expiring.expire(groups, lists=kind == "list")
+        return expiring
 
     def _due(self, task: TaskState) -> pa.Table:
         """The timers that are due, which are taken out."""

@@ -146,10 +146,12 @@ class _Access:
         partitions = pa.repeat(pa.scalar(self._partition, pa.int32()), len(keys))
         return self._rpc.lookup(self._store, partitions, keys)
 
-    def scan(self, starts: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    def scan(
+        self, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+    ) -> tuple[pa.Array, pa.Array, pa.Array]:
         if not len(starts):
             return pa.array([], pa.int32()), pa.array([], pa.binary()), pa.array([], pa.binary())
-        rows = one_batch(self._rpc.scan(self._store, self._partition, starts, ends))
+        rows = one_batch(self._rpc.scan(self._store, self._partition, starts, ends, most_bytes))
         return rows.column(0), rows.column(1), rows.column(2)
 
     def write(self, keys: pa.Array, values: pa.Array) -> None:
