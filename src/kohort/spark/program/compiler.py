@@ -40,9 +40,12 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
+from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.operations import UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
+from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.processors import processor
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
@@ -52,6 +55,7 @@ from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
     AggregateDef,
     ForEachBatchDef,
+    FunctionOutputDef,
     Graph,
     JoinDef,
     Origin,
@@ -284,6 +288,8 @@ class _Compiler:
                 return self._join_stream(flow, step, self._root(stream).topic)
             case ProcessDef():
                 return self._process(flow, step)
+            case FunctionOutputDef():
+                return self._output(flow, step.name)
 
     def _begin(self, origin: Origin) -> _Flow:
         if isinstance(origin, RepartitionDef):
@@ -364,6 +370,17 @@ class _Compiler:
             return done
         lost = f"{where} may give rows of other groups"
         return replace(done, key=(), key_names=(), lost=lost, retimed=where)
+
+    def _output(self, flow: _Flow, name: str) -> _Flow:
+        """One of several outputs of the function before."""
+        process = flow.steps[-1]
+        assert isinstance(process, Process) and isinstance(process.operation, UserFunction)
+        names = [each for each, _ in process.operation.outputs]
+        schema = process.operation.outputs[names.index(name)][1]
+        event_time = process.event_time if process.event_time in _times(schema) else None
+        steps = (*flow.steps, Transform(rows_of(names.index(name), schema)))
+        where = f"{flow.where}, output {name!r}"
+        return replace(flow, where=where, steps=steps, rows=self._rows(schema), event_time=event_time)
 
     def _join_stream(self, flow: _Flow, step: StreamJoinDef, topic: str) -> _Flow:
         other = self._flow(step.other)

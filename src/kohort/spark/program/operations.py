@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP
 from kohort.spark.program.processor_specs import Operation
 from kohort.spark.program.windows import WindowSpec
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
 TIMERS: Final = "timers"
 """What the state of a user's function is called that has its timers."""
+CLOCK_TIMERS: Final = "clock-timers"
+"""Likewise, of those that go by the clock."""
 TTL: Final = "ttl"
 """What the index is called by which entries of a state expire, after the state's name."""
 WRITTEN: Final = "_written"
@@ -36,9 +41,14 @@ CLOCK: Final = "clock"
 
 @dataclass(frozen=True)
 class UserFunction(Operation):
-    """A function of the user's over the rows of an epoch, and the state of their groups."""
+    """A function of the user's over the rows of an epoch, and the state of their groups.
+
+    Attributes:
+        outputs: the names and columns of several outputs, which its rows have beside each other; () for just one.
+    """
 
     function: Callable[[Any, Any], Any]
+    outputs: tuple[tuple[str, StructType], ...] = ()
 
     kind = "KSTREAM-PROCESSOR"
 

@@ -39,6 +39,8 @@ class StateSpec:
         retention_ms: how long after its start a bucket is kept by stream time; 0 where the processor itself forgets.
         ttl_ms: how long a function's entry is kept after its last write; 0: for ever.
         own: whether the processor keeps it for itself: a function of the user's doesn't see it.
+        ttl_by_clock: whether its time to live is the clock's, not the stream's.
+        clock: whether its keys begin with times of the clock at which the processor is to be called.
     """
 
     name: str
@@ -51,6 +53,8 @@ class StateSpec:
     retention_ms: int = 0
     ttl_ms: int = 0
     own: bool = False
+    ttl_by_clock: bool = False
+    clock: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ class Process:
     states: tuple[StateSpec, ...]
     routed_by: tuple[str, ...]
     event_time: str | None = None
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether it is called when the clock has reached a timer, with or without rows."""
+        return any(state.clock for state in self.states)
 
     @property
     def group_names(self) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ def test_a_function_reads_what_has_not_expired() -> None:
 
 def _called(function: Callable[[pa.Table, Any], Any]) -> Callable[[int, int], None]:
     group, kept = pa.schema([("k", pa.string())]), Kept()
-    processor = UserFunctionProcessor("mine", function, {"n": "value"}, group, group, {"n": TTL_MS})
+    processor = UserFunctionProcessor("mine", function, {"n": "value"}, group, group, {"n": (TTL_MS, False)})
     states = {"n": State("n", COLUMNS, kept.store), "n-ttl": State("n-ttl", pa.schema([]), kept.index)}
 
     def call(now: int, n: int) -> None:

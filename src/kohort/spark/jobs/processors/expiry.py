@@ -73,9 +73,9 @@ class ExpiringState:
         """All entries of groups."""
         return self._alive(self.state.entries(groups))
 
-    def append(self, groups: pa.Array, rows: pa.Table, places: pa.Array) -> None:
+    def append(self, groups: pa.Array, rows: pa.Table, places: pa.Array, piece: int = 0) -> None:
         """Adds rows to lists."""
-        self._note(self.state.append(groups, self._stamped(rows), places))
+        self._note(self.state.append(groups, self._stamped(rows), places, piece))
 
     def lists(self, groups: pa.Array) -> Found:
         """All rows of the lists of groups, in the order in which they were added."""

@@ -106,11 +106,12 @@ class State:
 
     # Lists -----------------------------------------------------------------------------------------------------------
 
-    def append(self, groups: pa.Array, rows: pa.Table, places: pa.Array) -> pa.Array:
+    def append(self, groups: pa.Array, rows: pa.Table, places: pa.Array, piece: int = 0) -> pa.Array:
         """Adds rows to lists, each to that of its group; returns the keys of the pieces that this writes.
 
         Args:
             places: where each belongs: numbers that go up from epoch to epoch, such as offsets.
+            piece: counts on from there within a place, where several epochs have the same.
         """
         if not rows.num_rows:
             return pa.array([], pa.string())
@@ -122,7 +123,7 @@ class State:
         within = places_in_runs(codes)
         starts = np.flatnonzero(within % most == 0)
         at = _FIRST_PLACE + places.to_numpy(zero_copy_only=False)[order[starts]].astype(np.int64)
-        entries = group_keys(["at", "piece"], [pa.array(at), pa.array(_FIRST_PIECE + within[starts] // most)])
+        entries = group_keys(["at", "piece"], [pa.array(at), pa.array(_FIRST_PIECE + piece + within[starts] // most)])
         keys = joined_keys(distinct.take(pa.array(codes[starts])), entries)
         taken = rows.select(self.columns.names).take(pa.array(order))
         self.access.write(keys, list_texts(taken, np.append(starts[1:], len(codes))))
