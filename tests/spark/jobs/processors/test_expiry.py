@@ -168,3 +168,17 @@ def _called(function: Callable[[pa.Table, Any], Any]) -> Callable[[int, int], No
         kept.commit()
 
     return call
+
+
+def test_what_was_written_without_a_time_to_live_expires_after_its_next_write() -> None:
+    kept = Kept()
+    State("kept", COLUMNS, kept.store).put(keys_of("a"), pa.table({"n": [1], "_written": pa.nulls(1, pa.int64())}))
+    kept.commit()
+    state = kept.at(1_000)
+    assert state.get(keys_of("a")).rows["n"].to_pylist() == [1]
+    state.put(keys_of("a"), pa.table({"n": [2]}))
+    kept.commit()
+    later = kept.at(1_000 + TTL_MS)
+    later.expire(1, lists=False)
+    kept.commit()
+    assert (kept.store.rows, kept.index.rows) == ({}, {})

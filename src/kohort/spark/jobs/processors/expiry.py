@@ -57,8 +57,10 @@ class ExpiringState:
     def put(self, keys: pa.Array, rows: pa.Table) -> None:
         """New values of keys."""
         self.state.put(keys, self._stamped(rows))
-        known = self.get(keys).groups
+        found = self.state.get(keys)
         # One that has expired is in the index, too, but is about to be taken out of it, or has been.
+        indexed = pc.fill_null(pc.greater(found.rows[WRITTEN].combine_chunks(), self._oldest), False)
+        known = found.groups[indexed.to_numpy(zero_copy_only=False)]
         self._note(keys.filter(pc.invert(_among(known, len(keys)))))
 
     def delete(self, keys: pa.Array) -> None:
@@ -104,7 +106,7 @@ class ExpiringState:
             self.state.delete(keys)
             return
         found = self.state.get(keys)
-        written = found.rows[WRITTEN].combine_chunks()
+        written = pc.fill_null(found.rows[WRITTEN].combine_chunks(), self.now)
         there = keys.take(pa.array(found.groups))
         expired = pc.less_equal(written, self._oldest)
         self.state.delete(there.filter(expired))
@@ -121,7 +123,8 @@ class ExpiringState:
         return FIRST_MS if self.now is None else self.now
 
     def _alive(self, found: Found) -> Found:
-        alive = pc.greater(found.rows[WRITTEN].combine_chunks(), self._oldest)
+        # What was written when the state had no time to live stays until it is written again.
+        alive = pc.fill_null(pc.greater(found.rows[WRITTEN].combine_chunks(), self._oldest), True)
         numbers = found.groups[alive.to_numpy(zero_copy_only=False)]
         return Found(numbers, found.rows.filter(alive).drop_columns([WRITTEN]))
 
