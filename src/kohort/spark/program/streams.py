@@ -26,6 +26,7 @@ from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
 from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
+from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,21 +46,21 @@ _MOST_RANKS: Final = 100_000
 
 
 @dataclass(eq=False)
-class TransformDef:
+class TransformDef(Written):
     """A function of the user's."""
 
     function: Callable[[DataFrame], DataFrame]
 
 
 @dataclass(eq=False)
-class PeekDef:
+class PeekDef(Written):
     """A function of the user's that sees rows go by."""
 
     function: Callable[[Any], object]
 
 
 @dataclass(eq=False)
-class JoinDef:
+class JoinDef(Written):
     """A join with a table.
 
     Attributes:
@@ -76,7 +77,7 @@ class JoinDef:
 
 
 @dataclass(eq=False)
-class StreamJoinDef:
+class StreamJoinDef(Written):
     """A join with another stream. `on`: the other's columns, by those of the stream; lengths in ms."""
 
     other: Stream
@@ -89,7 +90,7 @@ class StreamJoinDef:
 
 
 @dataclass(eq=False)
-class ProcessDef:
+class ProcessDef(Written):
     """A step that keeps state for each group.
 
     Attributes:
@@ -102,14 +103,14 @@ class ProcessDef:
 
 
 @dataclass(eq=False)
-class FunctionOutputDef:
+class FunctionOutputDef(Written):
     """One of several outputs of a function, by its name."""
 
     name: str
 
 
 @dataclass(eq=False)
-class RepartitionDef:
+class RepartitionDef(Written):
     """A stream that goes through a repartition topic, by other columns."""
 
     parent: Stream
@@ -162,7 +163,7 @@ def _to(topic: str | None, column: str | None) -> str:
 
 
 @dataclass(eq=False)
-class SinkDef:
+class SinkDef(Written):
     """A stream's rows go to a topic."""
 
     stream: Stream
@@ -170,7 +171,7 @@ class SinkDef:
 
 
 @dataclass(eq=False)
-class AggregateDef:
+class AggregateDef(Written):
     """A stream is aggregated."""
 
     grouped: GroupedStream
@@ -184,7 +185,7 @@ class AggregateDef:
 
 
 @dataclass(eq=False)
-class ForEachBatchDef:
+class ForEachBatchDef(Written):
     """A stream's rows go to a function."""
 
     stream: Stream

@@ -88,6 +88,13 @@ def test_what_a_function_may_not_do(name: str) -> None:
         Called(function).epoch(0, "a")
 
 
+def test_errors_say_where_the_function_is_written() -> None:
+    with pytest.raises(
+        ProcessorError, match=r"columns must be k, n; n not among k \(.*test_user_function.py, line \d+\)"
+    ):
+        Called(lambda rows, state: rows).epoch(0, "a")
+
+
 def test_timers_that_the_program_does_not_know_of() -> None:
     with pytest.raises(ProcessorError, match=r"by event time .* say process\(…, timers=\"event\"\)"):
         Called(lambda rows, state: state.timers, timers=False).epoch(0, "a")

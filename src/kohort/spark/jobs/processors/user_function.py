@@ -259,8 +259,12 @@ class UserFunctionProcessor:
             for name, kind in self.kinds.items()
         }
         timers = {name: Timers(task.states[name], groups, each) for name, each in due.items()}
-        given = self.function(rows.columns, ProcessState(states, groups.columns, task.stream_time, timers, task.now))
-        made = self._united(given) if self.outputs else self._checked("", given, self.output)
+        state = ProcessState(states, groups.columns, task.stream_time, timers, task.now)
+        try:
+            given = self.function(rows.columns, state)
+            made = self._united(given) if self.outputs else self._checked("", given, self.output)
+        except ProcessorError as error:
+            raise ProcessorError(f"{error}{_place(self.function)}") from error
         return Made(made, pa.nulls(made.num_rows, pa.int64()))
 
     def _checked(self, output: str, given: Any, schema: pa.Schema) -> pa.Table:
@@ -326,6 +330,12 @@ class UserFunctionProcessor:
         encoded = keys.dictionary_encode()
         _, first = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)
         return Groups(columns.take(pa.array(first)), encoded.dictionary)
+
+
+def _place(function: object) -> str:
+    """Where a function is written, as messages end with it; "" if it is something else that can be called."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None else f" ({code.co_filename}, line {code.co_firstlineno})"
 
 
 def _side_by_side(left: pa.Table, right: pa.Table) -> pa.Table:
