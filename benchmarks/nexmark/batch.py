@@ -130,12 +130,12 @@ QUERIES: Final[Mapping[str, Query]] = {
         """,
     ),
     "q11": Query(
-        "User sessions: bids of a bidder with less than 10 s between",
+        "User sessions: bids of a bidder with 10 s or less between",
         """
-        SELECT bidder, session_window.start AS starttime, session_window.end AS endtime, count(*) AS bid_count
+        SELECT session_window.start AS window, bidder, max(dateTime) AS ended, count(*) AS bid_count
         FROM bid GROUP BY bidder, session_window(dateTime, '10 seconds')
         """,
-        ("bidder", "starttime"),
+        ("bidder", "window"),
     ),
     "q12": Query(
         "Processing-time windows: bids of a bidder in 10 s of the clock; in all, since no batch knows the clock",

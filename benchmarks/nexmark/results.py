@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json
 
+from benchmarks.pipeline.watcher import DELETED
+
 _ROW = "__row"
 _SHOWN = 5
 """Differences that are told."""
@@ -36,7 +38,7 @@ class Gathered:
         return sum(part.num_rows for part in self._parts)
 
     def take(self, values: Sequence[bytes]) -> None:
-        """Take results, JSON, in the order in which they were read.
+        """Take results, JSON, in the order in which they were read; those that are `DELETED` are no more.
 
         Raises:
             pyarrow.ArrowInvalid: a column isn't of the type that the batch's is.
@@ -44,7 +46,10 @@ class Gathered:
         read = pa.json.read_json(
             io.BytesIO(b"\n".join(values)),
             pa.json.ReadOptions(use_threads=False, block_size=64 * 1024 * 1024),
-            pa.json.ParseOptions(explicit_schema=self.expected.schema, unexpected_field_behavior="ignore"),
+            pa.json.ParseOptions(
+                explicit_schema=self.expected.schema.append(pa.field(DELETED, pa.bool_())),
+                unexpected_field_behavior="ignore",
+            ),
         )
         self._parts.append(read)
 
@@ -65,12 +70,13 @@ class Gathered:
     def _latest(self) -> pa.Table:
         self._parts = [pa.concat_tables(self._parts)]
         if not self.keys:
-            return self._sorted(self._parts[0])
+            return self._sorted(self._parts[0].drop_columns([DELETED]))
         (all_rows,) = self._parts
         numbered = all_rows.append_column(_ROW, pa.array(np.arange(all_rows.num_rows)))
         last = numbered.select([*self.keys, _ROW]).group_by(self.keys).aggregate([(_ROW, "max")])
         self._parts = [all_rows.take(last[f"{_ROW}_max"])]
-        return self._sorted(self._parts[0])
+        there = self._parts[0].filter(self._parts[0][DELETED].is_null())
+        return self._sorted(there.drop_columns([DELETED]))
 
     def _sorted(self, table: pa.Table) -> pa.Table:
         return table.sort_by([(name, "ascending") for name in self.keys or table.column_names])

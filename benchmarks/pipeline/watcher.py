@@ -6,11 +6,21 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from confluent_kafka import Consumer, TopicPartition
 
+DELETED: Final = "__deleted"
+"""A result has it that a record without a value has deleted."""
+
 ExpectedT = TypeVar("ExpectedT", contravariant=True)
+
+
+def result_of(key: bytes | None, value: bytes | None) -> bytes:
+    """A result as JSON: of a record without a value its key's columns, and `DELETED`."""
+    if value is not None:
+        return value
+    return (key or b"{}")[:-1] + f',"{DELETED}":true}}'.encode()
 
 
 class Watcher(ABC, Generic[ExpectedT]):
@@ -44,7 +54,7 @@ class Watcher(ABC, Generic[ExpectedT]):
         """Take what is there, waiting so long for it at most."""
         first = self._consumer.poll(seconds)
         messages = [] if first is None else [first, *self._consumer.consume(10_000, 0)]
-        values = [message.value() for message in messages if message.error() is None]
+        values = [result_of(message.key(), message.value()) for message in messages if message.error() is None]
         if values:
             self.records += len(values)
             self.arrived = time.time()

@@ -13,6 +13,7 @@ from benchmarks.nexmark import batch, queries, topics
 from benchmarks.nexmark.events import Shape, whole
 from benchmarks.nexmark.results import Gathered
 from benchmarks.nexmark.sources import Sources
+from benchmarks.pipeline.watcher import result_of
 from kohort.spark import StreamsApp
 from kohort.testing.broker import Broker
 
@@ -44,8 +45,8 @@ def test_programs_give_what_a_batch_gives(
 
     def differences(name: str) -> list[str]:
         results = Gathered(answers[name], batch.QUERIES[name].keys)
-        if values := [message.value() for message in read(servers, name)]:
-            results.take(values)
+        if records := read(servers, name):
+            results.take([result_of(record.key(), record.value()) for record in records])
         return results.differences()
 
     def is_done() -> bool:

@@ -20,6 +20,7 @@ from benchmarks.nexmark.results import Gathered
 from benchmarks.pipeline import tree
 from benchmarks.pipeline.figures import Found
 from benchmarks.pipeline.measures import Throughput
+from benchmarks.pipeline.watcher import result_of
 
 COUNTS = pa.table({"auction": [1, 2], "mean": [0.5, 2.0], "best": [{"price": 3}, {"price": 4}]})
 
@@ -56,6 +57,12 @@ def test_without_keys_every_row_counts_in_any_order() -> None:
     assert gathered(rows, [], *good[:2]).differences() == ["2 results, not 3"]
     twice = gathered(rows, [], good[0], *good[:2]).differences()
     assert twice == ["{'auction': 2, 'url': 'b'}, not {'auction': 1, 'url': 'a'}"]
+
+
+def test_a_result_that_is_deleted_is_no_more() -> None:
+    results = gathered(COUNTS.slice(0, 1), ["auction"], ONE, TWO)
+    results.take([result_of(f'{{"auction":{TWO["auction"]}}}'.encode(), None)])
+    assert results.differences() == []
 
 
 def test_of_many_differences_some_are_told() -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.emission import at_most_every
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
+    from kohort.spark.program.session_windows import session, unlimited
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.sliding_windows import sliding
     from kohort.spark.program.state_definitions import list_state, map_state, value_state
@@ -50,8 +51,8 @@ __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
     "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
     "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "collect", "count",
-    "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "sliding", "stddev",
-    "sum_", "value_state", "variance", "window",
+    "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "session", "sliding",
+    "stddev", "sum_", "unlimited", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -76,6 +77,7 @@ _HOME: Final = {
     "SchemaRegistry": "formats.schema_registry",
     "StateDirectoryError": "state.errors",
     "sliding": "program.sliding_windows",
+    **dict.fromkeys(("session", "unlimited"), "program.session_windows"),
     "window": "program.windows",
     **dict.fromkeys(("list_state", "map_state", "value_state"), "program.state_definitions"),
     **dict.fromkeys(_STREAMS, "program.streams"),

@@ -34,6 +34,9 @@ TOPIC_SENT: Final = "topic"
 SENT_SCHEMA = pa.schema([RECORD_SCHEMA.field("headers").with_name(HEADERS_SENT), pa.field(TOPIC_SENT, pa.string())])
 """The types of these two."""
 
+SHOWN: Final = "shown"
+"""Rows of an aggregate of sessions have this column, too: whether its outputs get them. BOOLEAN."""
+
 DEAD_SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string()),

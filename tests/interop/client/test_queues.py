@@ -77,6 +77,13 @@ def members_of(servers: str, group: str) -> list[Any]:
     return asyncio.run(described())
 
 
+def produce(servers: str, topic: str) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+    for number in range(JOBS):
+        producer.produce(topic, json.dumps({"id": number, "ms": 100}).encode())
+    assert not producer.flush(30)
+
+
 class Workers:
     """Processes that work on the queue of an application."""
 
@@ -146,13 +153,10 @@ def test_three_workers_on_one_partition_lose_nothing_when_one_is_killed_amid_its
     application, servers = workers.application, queue_broker.bootstrap
     for _ in range(WORKERS):
         workers.start()
-    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "linger.ms": 600_000})
-    for number in range(JOBS):
-        producer.produce(f"{application}-jobs", json.dumps({"id": number, "ms": 100}).encode())
     results = Results(servers, application)
     try:
         eventually(lambda: len(members_of(servers, application)) == WORKERS, within=120)
-        producer.flush()
+        produce(servers, f"{application}-jobs")
         eventually(lambda: len(results.read().by()) == WORKERS, within=120)
         # It is amid a job: one takes a second, and the next begins at once.
         workers.kill(next(iter(results.by())))

@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "grouped by a session": (
         lambda app: stream(app).group_by("origin", Shown("Column<'session_window(at, '1 hour')'>")),
-        "there are no session windows, but tumbling and hopping ones",
+        "say session\\('at', '30 minutes'\\) of kohort.spark",
     ),
     "nothing aggregated": (lambda app: stream(app).group_by("origin").aggregate("n"), "'n'\\) computes nothing"),
     "a function not called": (

@@ -24,6 +24,8 @@ def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:
     Those without a time are in none, nor are those out of years 1 to 9999, whose windows wouldn't sort by time as text:
     a time in milliseconds taken for seconds, say.
 
+    One that has no end has all rows from its beginning on.
+
     A window that has a grace takes no row at whose stream time, the row's own time included, its end and the grace are
     over.
 
@@ -33,6 +35,9 @@ def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:
     if isinstance(window, SlidingSpec):
         return rows  # its processor has found the windows
     time = F.unix_millis(column(window.column).cast("timestamp"))
+    if window.since_ms is not None:
+        since = F.lit(window.since_ms).cast("bigint")
+        return rows.withColumn(WINDOW_START, F.when(time.between(since, LAST_MS), since))
     possible = time.between(FIRST_MS + window.size_ms, LAST_MS)
     last = time - F.pmod(time, F.lit(window.slide_ms))
     if window.slide_ms == window.size_ms:

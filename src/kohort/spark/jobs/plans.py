@@ -19,6 +19,7 @@ from kohort.spark.jobs.column_encoding import column, decoded_column, encoded_sc
 from kohort.spark.jobs.column_pruning import used_columns
 from kohort.spark.jobs.key_encoding import key_text
 from kohort.spark.jobs.process_stages import process_stage_of
+from kohort.spark.jobs.session_aggregates import session_aggregated, session_partials
 from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.join import TableJoin, join_stage
 from kohort.spark.jobs.stages.partition_check import PartitionCheck
@@ -68,6 +69,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
 from kohort.spark.program.internal_columns import HEADERS, KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.processor_specs import Process
+from kohort.spark.program.windows import SessionSpec
 
 _JOINED = "_joined_"
 _ORDER_LOST: Final = (
@@ -119,6 +121,8 @@ class Plans:
                 return merged_at_once(rows, spec, context) if merging else to_partials(rows, branch.terminal)
             case Discard():
                 return discarded(rows)
+            case Aggregate(spec) if isinstance(spec.window, SessionSpec):
+                return session_aggregated(rows, spec, context)
             case Aggregate(spec):
                 _demand_partition(rows, f"aggregate {spec.name!r}")
                 return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, context)
@@ -352,6 +356,8 @@ def _processed_schema(schema: T.StructType, step: Process) -> T.StructType:
 def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:
     end = branch.terminal
     match end:
+        case Aggregate(spec, _) if isinstance(spec.window, SessionSpec):
+            return session_partials(rows, spec)
         case ToPartials(_, spec) | Aggregate(spec, _) if spec.arrow is None:
             more = [PARTITION] if PARTITION in rows.columns else []
             return partials(rows, spec, *more)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kohort.spark.epoch import ROWS_SCHEMA, SENT_SCHEMA
+from kohort.spark.epoch import ROWS_SCHEMA, SENT_SCHEMA, SHOWN
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 
@@ -16,8 +16,8 @@ _NONE: Final = np.iinfo(np.int64).min
 
 
 def in_order(rows: pa.Table) -> pa.Table:
-    """The rows as `ROWS_SCHEMA`, and with columns of `SENT_SCHEMA` if there are any. If there is `_stream_time` or
-    `_partition`, in the order in which they are to be sent.
+    """The rows as `ROWS_SCHEMA`, and with columns of `SENT_SCHEMA` and `SHOWN` if there are any. If there is
+    `_stream_time` or `_partition`, in the order in which they are to be sent.
 
     The task that reads them has a stream time of its own, and finds by their order which are late. So they go by the
     stream time at which their own task read them, otherwise as they are: the rows of one task, whose stream time
@@ -29,7 +29,8 @@ def in_order(rows: pa.Table) -> pa.Table:
         partitions = rows[PARTITION].fill_null(-1).combine_chunks()
         now = StreamTimes({}).advance(partitions, rows["timestamp"].combine_chunks())
     else:
-        more = [each for each in SENT_SCHEMA if each.name in rows.column_names]
+        own = [*SENT_SCHEMA, pa.field(SHOWN, pa.bool_())]
+        more = [each for each in own if each.name in rows.column_names]
         return rows.cast(pa.schema([*ROWS_SCHEMA, *more]))
     order = np.argsort(now.fill_null(_NONE).to_numpy(), kind="stable")
     return rows.take(pa.array(order)).select(ROWS_SCHEMA.names).cast(ROWS_SCHEMA)

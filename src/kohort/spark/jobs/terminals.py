@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.aggregates.columnwise import Fold
 from kohort.spark.program.compiled import AggregateSpec, Route, ToFunction, ToPartials, ToRows, ToTopic
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
+from kohort.spark.program.windows import WindowSpec
 
 _LONG = T.LongType()
 _COLUMNWISE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DoubleType)
@@ -61,7 +62,7 @@ def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> Data
         fields = [shown(column(name), rows.schema[name].dataType).alias(name) for name in names]
         value = F.to_json(F.struct(*fields), JSON_OPTIONS)
         value = value if deletes is None else F.when(~deletes, value)
-        return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time), *more)
+        return records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time), *more)
     passed = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP), *more]
     passed += [] if deletes is None else [deletes.alias(DELETES)]
     wanted = rows.select(*passed, *[column(name).alias(numbered(number)) for number, name in enumerate(names)])
@@ -72,7 +73,7 @@ def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> Data
     made = T.StructType([*wanted.schema.fields[: len(passed)], T.StructField("value", T.BinaryType())])
     values = wanted.mapInArrow(encode_values_stage(encoding), made)
     more = [column(name) for name in (HEADERS_SENT, TOPIC_SENT) if name in made.names]
-    return _records(values, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP), *more)
+    return records(values, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP), *more)
 
 
 def headers(given: Column, kind: T.DataType) -> Column:
@@ -91,7 +92,7 @@ def to_function(rows: DataFrame, terminal: ToFunction) -> DataFrame:
     given = rows.select(PARTITION, *[column(name).alias(numbered(number)) for number, name in names])
     packed = given.mapInArrow(pack_rows_stage(), "value binary, partition int")
     none = F.lit(None)
-    return _records(packed, none, column("value"), column("partition"), none, none)
+    return records(packed, none, column("value"), column("partition"), none, none)
 
 
 def to_rows(rows: DataFrame, terminal: ToRows) -> DataFrame:
@@ -102,21 +103,23 @@ def to_rows(rows: DataFrame, terminal: ToRows) -> DataFrame:
     value = F.to_json(F.struct(*fields), JSON_OPTIONS)
     time = row_time(rows, terminal.event_time)
     order = [column(name) for name in (STREAM_TIME, PARTITION) if terminal.by_stream_time and name in rows.columns][:1]
-    return _records(rows, key, value, F.lit(None), F.lit(None), time, *order)
+    return records(rows, key, value, F.lit(None), F.lit(None), time, *order)
 
 
-def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
-    """Rows combined by key: `more` columns, `_key`, `_time`, `_records`, the state columns in their own types."""
+def partials(rows: DataFrame, spec: AggregateSpec, *more: str, aggregated: Sequence[Column] = ()) -> DataFrame:
+    """Rows combined by key: `more` columns, `_key`, `_time`, `_records`, the state columns in their own types, and what
+    else is `aggregated`. Of sessions, rows have `_window`.
+    """
     if spec.by_offset:
         rows = with_offset(rows)
-    if spec.window is not None:
+    if isinstance(spec.window, WindowSpec):
         rows = with_windows(rows, spec.window)
     group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]
     time = row_time(rows, spec.event_time)
     if STREAM_TIME in rows.columns:
         # A row that lies in its partition by chance may be ahead of it, and isn't to close windows further on, either.
         time = F.least(time, F.coalesce(column(STREAM_TIME), F.lit(0)))
-    counted = [F.count(F.lit(1)).alias(RECORDS), F.max(time).alias(TIMESTAMP)]
+    counted = [F.count(F.lit(1)).alias(RECORDS), F.max(time).alias(TIMESTAMP), *aggregated]
     combined = rows.groupBy(*[column(name) for name in group]).agg(*counted, *spec.partial_columns())
     if not group:
         combined = combined.where(column(RECORDS) > 0)  # without rows there would be one group all the same
@@ -131,13 +134,13 @@ def to_partials(rows: DataFrame, terminal: ToPartials) -> DataFrame:
     if spec.window is not None:
         value = F.when(column(KEY).isin(LATE, NO_WINDOW), column(RECORDS).cast("string")).otherwise(value)
     route = key_text(spec.routed_by, spec.route)
-    return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP), *_order(spec))
+    return records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP), *_order(spec))
 
 
 def merged_at_once(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
     """Rows as partials, of which those for the epoch's mergers are merged with the store; see `ROWS_SCHEMA`."""
     route = key_text(spec.routed_by, spec.route).alias(ROUTE)
-    encoded = partials(rows, spec).select(route, KEY, TIMESTAMP, RECORDS, *_encoded_state(spec))
+    encoded = partials(rows, spec).select(route, KEY, TIMESTAMP, RECORDS, *encoded_state(spec))
     stage = merge_stage(context, state_lookup_of(spec))
     return merged(encoded.mapInArrow(stage, state_lookup_schema(spec)), spec, beside_partials=True)
 
@@ -152,7 +155,7 @@ def state_lookup_of(spec: AggregateSpec) -> StateLookup:
     """What stages must know of an aggregate's store."""
     window = spec.window
     closed_after = None
-    if window is not None and window.grace_ms is not None:
+    if isinstance(window, WindowSpec) and window.grace_ms is not None:
         closed_after = window.size_ms + window.grace_ms if spec.emit == "close" else window.retention_ms
     return StateLookup(spec.name, arrow_schema(encoded_schema(spec.state_columns)), closed_after)
 
@@ -170,7 +173,7 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext)
     combined = partials(rows, spec, PARTITION)
     if (merge := _state_merge(spec, rows)) is not None:
         return _merged_in_arrow(combined, spec, merge, context)
-    encoded = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *_encoded_state(spec))
+    encoded = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *encoded_state(spec))
     return merged(
         encoded.mapInArrow(state_lookup_stage(context, state_lookup_of(spec)), state_lookup_schema(spec)), spec
     )
@@ -212,7 +215,7 @@ def _merged_in_arrow(combined: DataFrame, spec: AggregateSpec, merge: StateMerge
         key = [*window, *(column(name).alias(f"_group{number}") for number, name in enumerate(merge.key.group))]
     given = combined.select(PARTITION, TIMESTAMP, RECORDS, *key, *state)
     done = given.mapInArrow(state_merge_stage(context, merge), _MERGED)
-    return _records(done, column("key"), column("value"), column("partition"), F.lit(None), column("timestamp"))
+    return records(done, column("key"), column("value"), column("partition"), F.lit(None), column("timestamp"))
 
 
 def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = False) -> DataFrame:
@@ -220,21 +223,37 @@ def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = F
 
     `beside_partials`: those whose partition is negative stay partials, as `to_partials` makes them.
     """
-    # What was read can't be cast to types without nulls, which the state and results of plain rows may have.
-    spec = replace(spec, state_columns=_nullable(spec.state_columns), output_columns=_nullable(spec.output_columns))
-    columns = enumerate(spec.state_columns)
-    state = [decoded_column(column(state_column(number)), kind).alias(name) for number, (name, kind) in columns]
-    plain = encoded.select(PARTITION, KEY, TIMESTAMP, RECORDS, *state)
+    spec = with_nulls(spec)
+    plain = encoded.select(PARTITION, KEY, TIMESTAMP, RECORDS, *decoded_state(spec))
     internal = [F.max(TIMESTAMP).alias(TIMESTAMP), *([F.sum(RECORDS).alias(RECORDS)] if beside_partials else [])]
     by_key = plain.groupBy(PARTITION, KEY).agg(*internal, *spec.merge_columns())
-    kinds = zip(spec.finish_columns(), spec.output_columns, strict=True)
-    results = [shown(result, kind).alias(name) for result, (name, kind) in kinds]
-    value = F.to_json(F.struct(*results, _state(spec).alias("state")), JSON_OPTIONS)
+    value = group_value(spec)
     order: list[Column] = []
     if beside_partials:
         partial = F.to_json(F.struct(column(RECORDS).alias("records"), _state(spec).alias("state")), JSON_OPTIONS)
         value, order = F.when(column(PARTITION) >= 0, value).otherwise(partial), _order(spec)
-    return _records(by_key, column(KEY), value, column(PARTITION), F.lit(None), column(TIMESTAMP), *order)
+    return records(by_key, column(KEY), value, column(PARTITION), F.lit(None), column(TIMESTAMP), *order)
+
+
+def with_nulls(spec: AggregateSpec) -> AggregateSpec:
+    """The same, whose columns may all be null.
+
+    What was read can't be cast to types without nulls, which the state and results of plain rows may have.
+    """
+    return replace(spec, state_columns=_nullable(spec.state_columns), output_columns=_nullable(spec.output_columns))
+
+
+def decoded_state(spec: AggregateSpec) -> list[Column]:
+    """The state columns of what stages give, in their own types."""
+    columns = enumerate(spec.state_columns)
+    return [decoded_column(column(state_column(number)), kind).alias(name) for number, (name, kind) in columns]
+
+
+def group_value(spec: AggregateSpec) -> Column:
+    """The store's value, of merged state columns."""
+    kinds = zip(spec.finish_columns(), spec.output_columns, strict=True)
+    results = [shown(result, kind).alias(name) for result, (name, kind) in kinds]
+    return F.to_json(F.struct(*results, _state(spec).alias("state")), JSON_OPTIONS)
 
 
 def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
@@ -245,6 +264,7 @@ def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, context: StageContext
     arrow = spec.arrow
     assert arrow is not None
     if spec.window is not None:
+        assert isinstance(spec.window, WindowSpec)
         rows = with_windows(rows, spec.window)
         rows = rows.withColumn(WINDOW, F.timestamp_millis(WINDOW_START))
     internal = [column(PARTITION), store_key(spec).alias(KEY), row_time(rows, spec.event_time).alias(TIMESTAMP)]
@@ -266,7 +286,7 @@ def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, context: StageContext
         done = done.withColumn(WINDOW_START, F.unix_millis(column(WINDOW)))
     state = [shown(column(name), kind).alias(name) for name, kind in spec.state_columns]
     value = F.to_json(F.struct(*state, _state(spec).alias("state")), JSON_OPTIONS)
-    return _records(done, store_key(spec), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+    return records(done, store_key(spec), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
 
 
 def whole_tasks(rows: DataFrame, context: StageContext) -> DataFrame:
@@ -298,7 +318,7 @@ def table_records(rows: DataFrame, schema: T.StructType, key: tuple[str, ...], t
     text = key_text(key, Route.TEXT)
     if len(key) == 1:
         text = F.when(deletes, column(tombstone)).otherwise(text)
-    return _records(rows, text, value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+    return records(rows, text, value, column(PARTITION), F.lit(None), column(TIMESTAMP))
 
 
 def row_time(rows: DataFrame, event_time: str | None) -> Column:
@@ -316,7 +336,7 @@ def _nullable(columns: tuple[tuple[str, T.DataType], ...]) -> tuple[tuple[str, T
     return tuple((name, nullable(kind)) for name, kind in columns)
 
 
-def _encoded_state(spec: AggregateSpec) -> list[Column]:
+def encoded_state(spec: AggregateSpec) -> list[Column]:
     """The state as stages have it."""
     columns = enumerate(spec.state_columns)
     return [encoded_column(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
@@ -326,7 +346,7 @@ def _state(spec: AggregateSpec) -> Column:
     return F.struct(*[encoded_column(column(name), kind).alias(name) for name, kind in spec.state_columns])
 
 
-def _records(
+def records(
     rows: DataFrame, key: Column, value: Column, partition: Column, route: Column, timestamp: Column, *order: Column
 ) -> DataFrame:
     return rows.select(

@@ -14,7 +14,7 @@ from kohort.spark.program.source_times import to_millis
 from kohort.spark.program.sources import parsed_schema
 from kohort.spark.program.streams import AggregateDef
 from kohort.spark.program.transform_checks import explained
-from kohort.spark.program.windows import WindowSpec
+from kohort.spark.program.windows import SessionSpec, WindowSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,7 +100,7 @@ def aggregate_spec(
     )
 
 
-def check_grace(where: str, window: WindowSpec, event_time: str | None) -> None:
+def check_grace(where: str, window: WindowSpec | SessionSpec, event_time: str | None) -> None:
     """A grace goes by the stream's time, which is that of its records as they are read.
 
     Raises:
@@ -108,7 +108,7 @@ def check_grace(where: str, window: WindowSpec, event_time: str | None) -> None:
     """
     if window.grace_ms is not None and window.column != event_time:
         raise ProgramError(
-            f"{where}: window({window.column!r}) has a grace, which goes by the stream's event time, and that is "
+            f"{where}: {_called(window)} has a grace, which goes by the stream's event time, and that is "
             f"{'the time of its records' if event_time is None else repr(event_time)}. Say "
             f"event_time={window.column!r} where the stream is made, or window by that, or leave the grace out. "
             f'(Of a number since 1970 it is made there by event_time=F.timestamp_millis("its column").alias('
@@ -136,7 +136,7 @@ def group_types(where: str, columns: tuple[str, ...], schema: StructType) -> tup
     return tuple(found)
 
 
-def check_window(where: str, window: WindowSpec, columns: tuple[str, ...], schema: StructType) -> None:
+def check_window(where: str, window: WindowSpec | SessionSpec, columns: tuple[str, ...], schema: StructType) -> None:
     """A window is over a TIMESTAMP column, and its start has a name of its own.
 
     Raises:
@@ -145,7 +145,7 @@ def check_window(where: str, window: WindowSpec, columns: tuple[str, ...], schem
     from pyspark.sql.types import IntegralType, TimestampType
 
     name = window.column
-    found = one_of(f"{where}: window({name!r})", name, schema)
+    found = one_of(f"{where}: {_called(window)}", name, schema)
     if not isinstance(found, TimestampType):
         made = f'or make one in a transform: df.withColumn("{name}", F'
         remedy = f'Say TIMESTAMP in the schema, {made}.to_timestamp("{name}"))'
@@ -155,13 +155,17 @@ def check_window(where: str, window: WindowSpec, columns: tuple[str, ...], schem
                 f"timestamp_micros, too"
             )
         raise ProgramError(
-            f"{where}: window({name!r}) needs a TIMESTAMP column, but {name!r} is "
+            f"{where}: {_called(window)} needs a TIMESTAMP column, but {name!r} is "
             f"{found.simpleString().upper()}. {remedy}"
         )
     if window.end in columns:
         raise ProgramError(f"{where}: {window.end!r} is grouped by, so the window's end needs another name")
     if "window" in columns:
         raise ProgramError(f"{where}: with a window no column that is grouped by can be called 'window': rename it")
+
+
+def _called(window: WindowSpec | SessionSpec) -> str:
+    return f"{'session' if isinstance(window, SessionSpec) else 'window'}({window.column!r})"
 
 
 _Columns = tuple[tuple[str, "DataType"], ...]

@@ -17,7 +17,7 @@ from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.processor_specs import Process
-from kohort.spark.program.windows import WindowSpec
+from kohort.spark.program.windows import SessionSpec, WindowSpec
 from kohort.streams.topology import Topology
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class AggregateSpec:
 
     name: str
     group: tuple[tuple[str, DataType], ...]
-    window: WindowSpec | None
+    window: WindowSpec | SessionSpec | None
     aggregations: tuple[tuple[str, Aggregation], ...]
     emit: Emit
     changelog: str

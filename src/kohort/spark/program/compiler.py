@@ -18,6 +18,7 @@ from kohort.spark.program.column_checks import check_names, check_types, without
 from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
     Aggregate,
+    AggregateSpec,
     Branch,
     CompiledSubtopology,
     Discard,
@@ -47,6 +48,7 @@ from kohort.spark.program.operations import UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.processors import processor
+from kohort.spark.program.sessions import sessions_of, with_last_row
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sliding_windows import SlidingSpec, slide
@@ -71,6 +73,7 @@ from kohort.spark.program.streams import (
 )
 from kohort.spark.program.topology import topology
 from kohort.spark.program.transform_checks import called, over_several_rows, passed
+from kohort.spark.program.windows import SessionSpec
 from kohort.spark.program.written_at import located
 
 if TYPE_CHECKING:
@@ -480,17 +483,12 @@ class _Compiler:
         if isinstance(end.grouped._window, SlidingSpec):
             flow = self._slide(where, flow, end, end.grouped._window)
         in_place = bool(flow.key) and set(flow.key) == set(group)
+        if isinstance(end.grouped._window, SessionSpec):
+            self._aggregate_sessions(where, flow, end, changelog, in_place=in_place)
+            return
         route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
         spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, route, in_place=in_place)
-        outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
-        stream = None
-        if end.streamed:
-            stream = self._internal(f"{end.name}-stream-repartition", f"the stream of aggregate {end.name!r}")
-        waiting = None
-        if isinstance(end.emit, AtMostEvery):
-            store = f"{end.name}-waiting"
-            waiting = Store(store, self._changelog(store, f"what waits of aggregate {end.name!r}"))
-        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream, waiting)
+        aggregate = self._written(where, end, spec)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             self._check_stream_time(where, flow)
@@ -519,6 +517,34 @@ class _Compiler:
         self._check_stream_time(where, flow)
         step = slide(where, end.name, window, group, schema, flow.key, self._changelog)
         return replace(flow, steps=(*flow.steps, step), rows=self._rows(step.output))
+
+    def _aggregate_sessions(
+        self, where: str, flow: _Flow, end: AggregateDef, changelog: str, *, in_place: bool
+    ) -> None:
+        if not in_place:
+            topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
+            flow = self._move(flow, topic, end.grouped._columns, without_partition(flow.frame.schema))
+        self._check_order(where, flow)
+        schema = without_partition(flow.frame.schema)
+        step = sessions_of(where, end, schema, flow.key, flow.event_time, self._changelog)
+        if step.operation.by_stream_time:
+            self._check_stream_time(where, flow, "the session has a grace, which goes")
+        route = dict(zip(flow.key, flow.key_names, strict=True))
+        spec = aggregate_spec(where, with_last_row(end), flow.frame, changelog, flow.event_time, route, in_place=True)
+        self._end(replace(flow, steps=(*flow.steps, step)), self._written(where, end, spec))
+
+    def _written(self, where: str, end: AggregateDef, spec: AggregateSpec) -> Aggregate:
+        """An aggregate with what is written of it."""
+        outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
+        stream = None
+        if end.streamed:
+            stream = self._internal(f"{end.name}-stream-repartition", f"the stream of aggregate {end.name!r}")
+        waiting = None
+        if isinstance(end.emit, AtMostEvery):
+            store = f"{end.name}-waiting"
+            waiting = Store(store, self._changelog(store, f"what waits of aggregate {end.name!r}"))
+        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream, waiting)
+        return aggregate
 
     def _discard(self) -> None:
         """Ends streams of processors that keep state, and whose rows go nowhere."""

@@ -85,7 +85,7 @@ def _aggregate(spec: AggregateSpec) -> Any:
     return {
         "name": spec.name,
         "group": [[name, _grouped_by(kind)] for name, kind in spec.group],
-        "window": None if window is None else [window.column, window.size_ms, window.slide_ms],
+        "window": None if window is None else window.identity,
         "state": [[name, kind.simpleString()] for name, kind in spec.state_columns],
         "by": [[name, identity(each)] for name, each in spec.aggregations],
         "routed": [spec.route.value, list(spec.routed_by)],

@@ -44,7 +44,7 @@ def _aggregate(spec: AggregateSpec) -> StoreFormat:
     keys = [
         "arrow" if spec.arrow is not None else "aggregate",
         [[name, kind.simpleString()] for name, kind in spec.group],
-        None if window is None else [window.column, window.size_ms, window.slide_ms],
+        None if window is None else window.identity,
         [spec.route.value, list(spec.routed_by)],
     ]
     if spec.arrow is not None:

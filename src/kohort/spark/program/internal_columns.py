@@ -25,8 +25,19 @@ RECORDS: Final = "_records"
 WINDOW_START: Final = "_window"
 """BIGINT: where a row's window begins, in ms since 1970; null if it can be in none, `CLOSED` if it comes too late."""
 
+SESSION: Final = "_session"
+"""BIGINT: where a row's session begins, in ms since 1970."""
+
+ABSORBED: Final = "_absorbed"
+"""ARRAY<BIGINT>: where sessions of earlier epochs begin that are part of a row's; one row of a session has them all."""
+
+CHANGE: Final = "_change"
+"""INT: what becomes of a row's session: a number of `kohort.spark.program.operations.Change`."""
+
 HEADERS: Final = "_headers"
 """ARRAY<STRUCT<key: STRING, value: BINARY>>: a record's headers, where a stream asks for them. Users see it."""
 
-RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START})
+RESERVED: Final = frozenset(
+    {PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START, SESSION, ABSORBED, CHANGE}
+)
 """Those of users have other names."""

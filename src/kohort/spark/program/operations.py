@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP
 from kohort.spark.program.processor_specs import Operation
-from kohort.spark.program.windows import WindowSpec
+from kohort.spark.program.windows import SessionSpec, WindowSpec
+
+
+class Change(IntEnum):
+    """What becomes of a session in an epoch."""
+
+    GROWN = 0
+    """It has new rows."""
+    FINAL = 1
+    """It has new rows, and is closed."""
+    CLOSED = 2
+    """It is closed, without new rows: its row is none of the stream's."""
+    FORGOTTEN = 3
+    """It is removed; likewise."""
+    ABSORBED = 4
+    """It is part of another now."""
+
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -37,6 +54,11 @@ RIGHT: Final = "right"
 UNMATCHED: Final = "unmatched"
 CLOCK: Final = "clock"
 """What the states of a join are called: the rows of both sides, those that wait for a match, and how far time is."""
+
+
+SESSIONS: Final = "sessions"
+DUE: Final = "due"
+"""What the states of sessions are called: when they began, by group and end, and when they have to be looked at."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +106,35 @@ class StreamJoin(Operation):
     def identity(self) -> list[object]:
         """Rows wait by when they stop to, so all lengths are in it."""
         return ["join", self.how, self.before_ms, self.after_ms, self.grace_ms]
+
+
+@dataclass(frozen=True)
+class Sessions(Operation):
+    """Which session each row is in. The aggregate that follows keeps what the sessions have.
+
+    Attributes:
+        closes: whether a session is over for good when it is closed, and is written then.
+    """
+
+    window: SessionSpec
+    closes: bool
+
+    kind = "KSTREAM-SESSIONS"
+
+    @property
+    def by_stream_time(self) -> bool:
+        """Whether rows can be late."""
+        return self.window.grace_ms is not None
+
+    @property
+    def kept_ms(self) -> int | None:
+        """How long after the last row and the gap a session can be joined with others; None: always."""
+        return self.window.grace_ms if self.closes else self.window.retention_ms
+
+    @property
+    def identity(self) -> list[object]:
+        """What it keeps means something else with other gaps."""
+        return ["sessions", self.window.column, self.window.gap_ms, self.window.gap_column, self.closes]
 
 
 @dataclass(frozen=True)
@@ -163,6 +214,5 @@ class Top(Operation):
     @property
     def identity(self) -> list[object]:
         """What it keeps means something else with other parameters."""
-        window = self.window
-        windows = None if window is None else [window.column, window.size_ms, window.slide_ms]
+        windows = None if self.window is None else self.window.identity
         return [self.what, self.n, self.by, self.descending, windows]

@@ -25,7 +25,7 @@ from kohort.spark.program.shortcuts import Shortcuts
 from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
-from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
+from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, duration_ms
 from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
@@ -400,14 +400,15 @@ class Stream(Shortcuts):
             check_name("repartition(name)", name)
         return Stream(self._graph, RepartitionDef(self, column_names("repartition", columns), name, partitions))
 
-    def group_by(self, *by: str | WindowSpec) -> GroupedStream:
-        """Group by columns, and by a window of time if there is one: `group_by("origin", window("at", "1 hour"))`.
+    def group_by(self, *by: str | WindowSpec | SessionSpec) -> GroupedStream:
+        """Group by columns, and by a window of time if there is one: `group_by("origin", window("at", "1 hour"))`, or
+        `group_by("user", session("at", "30 minutes"))`.
 
         Raises:
             ProgramError: something that is neither, no columns, or several windows.
         """
-        windows = [each for each in by if isinstance(each, WindowSpec)]
-        names = [each for each in by if not isinstance(each, WindowSpec)]
+        windows = [each for each in by if isinstance(each, (WindowSpec, SessionSpec))]
+        names = [each for each in by if not isinstance(each, (WindowSpec, SessionSpec))]
         if strange := [each for each in names if not isinstance(each, str)]:
             raise ProgramError(_not_groupable(strange[0]))
         if len(windows) > 1:
@@ -550,7 +551,7 @@ class GroupedStream(Advised):
         "transform and join before .group_by"
     )
 
-    def __init__(self, stream: Stream, columns: tuple[str, ...], window: WindowSpec | None) -> None:
+    def __init__(self, stream: Stream, columns: tuple[str, ...], window: WindowSpec | SessionSpec | None) -> None:
         self._stream = stream
         self._columns = columns
         self._window = window
@@ -609,6 +610,11 @@ class GroupedStream(Advised):
         check_name("aggregate_arrow", name)
         if not callable(function):
             raise ProgramError(f"aggregate_arrow({name!r}) takes a function over (rows, prior), not {function!r}")
+        if isinstance(self._window, SessionSpec):
+            raise ProgramError(
+                f"aggregate_arrow({name!r}): sessions become one, and a function over (rows, prior) can't say what "
+                f"their states make together: say .aggregate(…), with aggregation(update=…, merge=…) of your own"
+            )
         return self._add(AggregateDef(self, name, self._emit(name, emit), {}, function, state))
 
     @overload
@@ -744,6 +750,11 @@ class GroupedStream(Advised):
             raise ProgramError(f"top(by={by!r}): takes a column's name; compute the column in a transform")
         if isinstance(self._window, SlidingSpec):
             raise ProgramError("top: ranks are of tumbling and hopping windows, not of sliding ones: say window(…)")
+        if isinstance(self._window, SessionSpec):
+            raise ProgramError(
+                f"top({n!r}): ranks are of windows, and sessions become one: say window(…), or aggregate the session "
+                f"with max_ or collect"
+            )
         return self._kept(Top(n, by, descending, self._window), name)
 
     def _extreme(self, column: str, name: str | None, *, earliest: bool) -> Stream:
@@ -784,6 +795,11 @@ class GroupedStream(Advised):
     def _emit(self, name: str, emit: Emit) -> Emit:
         if not isinstance(emit, AtMostEvery) and emit not in ("update", "close"):
             raise ProgramError(f'aggregate({name!r}, emit={emit!r}): "update", "close" or at_most_every("10 seconds")')
+        if isinstance(emit, AtMostEvery) and isinstance(self._window, SessionSpec):
+            raise ProgramError(
+                f"aggregate({name!r}, emit=at_most_every(…)): what waits is by group and window, and sessions become "
+                f'one: say "update" or "close"'
+            )
         if emit == "close" and (self._window is None or self._window.grace_ms is None):
             what = "a window" if self._window is None else "a grace"
             column = "a_time" if self._window is None else self._window.column
@@ -858,7 +874,7 @@ def _not_groupable(given: object) -> str:
     what = f"group_by takes names of columns, and window(…) or sliding(…) of kohort.spark, not {given!r}"
     shown = column_text(given)
     if shown.startswith("session_window("):
-        return f"{what}: there are no session windows, but tumbling and hopping ones, as window('at', '1 hour')"
+        return f"{what}, which is Spark's: say session('at', '30 minutes') of kohort.spark"
     if shown.startswith("window("):
         return (
             f"{what}, which is Spark's: say window('at', '1 hour', slide='10 minutes') of kohort.spark, which has a "

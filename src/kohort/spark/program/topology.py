@@ -15,6 +15,7 @@ from kohort.spark.program.compiled import (
     ToRows,
 )
 from kohort.spark.program.settings import AppSettings
+from kohort.spark.program.windows import WindowSpec
 from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError, check
 
 # Records of internal topics have event times, and those may lie ahead of the broker's clock: a timetable's, say.
@@ -55,7 +56,8 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
                 name=subtopology.input.topic, partitions=partitions, replication_factor=replicas, configs=_REPARTITION
             )
         )
-    retention = {spec.changelog: spec.window.retention_ms for spec in subtopology.aggregates if spec.window}
+    windowed = [spec for spec in subtopology.aggregates if isinstance(spec.window, WindowSpec)]
+    retention = {spec.changelog: spec.window.retention_ms for spec in windowed if spec.window}
     retention |= {state.changelog: state.retention_ms for step in subtopology.processors for state in step.states}
     together = subtopology.input_topics
     terminals = [branch.terminal for branch in subtopology.branches]

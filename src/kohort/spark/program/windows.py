@@ -10,7 +10,7 @@ from typing import Final
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import check_names, column_names
 
-__all__ = ["Duration", "WindowSpec", "duration_ms", "window"]
+__all__ = ["Duration", "SessionSpec", "WindowSpec", "duration_ms", "window"]
 
 Duration = str | timedelta
 """A length of time: "1 hour", "90 seconds", "1 day 12 hours", or a timedelta."""
@@ -37,6 +37,7 @@ class WindowSpec:
         grace_ms: how long after its end a window takes rows; later ones are dropped and counted. None: always.
         retention_ms: how long after its beginning a window stays in the store. None: for ever.
         end: the column of outputs that has the window's end. None: no column has it.
+        since_ms: of a window without end, when it begins; the others' lengths don't count then. None: windows end.
     """
 
     column: str
@@ -45,11 +46,43 @@ class WindowSpec:
     grace_ms: int | None
     retention_ms: int | None
     end: str | None = None
+    since_ms: int | None = None
+
+    @property
+    def identity(self) -> list[object]:
+        """What makes a store of other windows unreadable."""
+        since = [] if self.since_ms is None else [self.since_ms]
+        return [self.column, self.size_ms, self.slide_ms, *since]
 
     @property
     def end_ms(self) -> int:
         """From the start to the end that outputs have."""
         return self.size_ms
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """Sessions over a TIMESTAMP column.
+
+    Attributes:
+        gap_ms: how far apart neighbours are at most.
+        gap_column: the column that has it, instead.
+        grace_ms: how long after the last row and the gap a session takes rows. None: always.
+        retention_ms: how long after them a session stays in the store. None: for ever.
+        end: the column of outputs that has the last row's time. None: no column has it.
+    """
+
+    column: str
+    gap_ms: int
+    gap_column: str | None
+    grace_ms: int | None
+    retention_ms: int | None
+    end: str | None = None
+
+    @property
+    def identity(self) -> list[object]:
+        """What makes a store of other windows unreadable."""
+        return [self.column, "sessions", self.gap_ms, self.gap_column]
 
 
 def window(

@@ -35,9 +35,15 @@ class Acquiring(Protocol):
 
 
 class QueueConsumer:
-    """A share consumer that takes an epoch's records at a time. Locks are renewed while the job works on them."""
+    """A share consumer that takes an epoch's records at a time. Locks are renewed while the job works on them.
 
-    def __init__(self, client: ClientConfig, group_id: str, queue: CompiledQueue, counts: QueueCounts) -> None:
+    Args:
+        renewed: whether they can be: the group may forbid it.
+    """
+
+    def __init__(
+        self, client: ClientConfig, group_id: str, queue: CompiledQueue, counts: QueueCounts, *, renewed: bool = True
+    ) -> None:
         settings = queue.settings
         self._most = settings.max_records
         self._topic = queue.topic
@@ -48,9 +54,11 @@ class QueueConsumer:
             share_acknowledgement_mode="explicit",
             share_acquire_mode=settings.acquire_mode,
             max_poll_records=settings.max_records,
-            lock_renewal_ms=settings.processing_timeout_ms,
+            lock_renewal_ms=settings.processing_timeout_ms if renewed else 0,
             on_acknowledged=self._acknowledged,
         )
+        if not renewed:
+            self._warn_of_locks("the group's share.renew.acknowledge.enable is off")
 
     async def start(self) -> None:
         """Joins the group.
@@ -112,11 +120,14 @@ class QueueConsumer:
         told = self._counts.not_renewable
         self._counts.acknowledged(result)
         if self._counts.not_renewable and not told:
-            log.warning(
-                "queue %s: its broker renews no locks, so a job has to end before they do: take fewer records "
-                "(max_records), or lock them for longer (lock_ms)",
-                self._topic,
-            )
+            self._warn_of_locks("its broker can't do that")
+
+    def _warn_of_locks(self, why: str) -> None:
+        log.warning(
+            "queue %s: locks aren't renewed, since %s: a job has to end before they do. Take fewer records "
+            "(max_records), or lock them for longer (lock_ms)",
+            self._topic, why,
+        )  # fmt: skip
 
 
 def _log_lost(at: TopicPartition, error: Exception) -> None:

@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 SHUTDOWN_S: Final = 20.0
 """What is under way has so long to end."""
 
+_RENEWAL: Final = "share.renew.acknowledge.enable"
+
 
 def run_queues(
     spark: SparkSession,
@@ -75,7 +77,7 @@ async def _run(
         stack.enter_context(session_settings(spark, max(1, spark.sparkContext.defaultParallelism)))
         stack.enter_context(signals(stopped.set, stopped.is_set))
         stack.enter_context(stopping.ends(stopped.set))
-        await _set_up(queues, settings)
+        renewed = await set_up(queues, settings)
         producer = await stack.enter_async_context(Producer(settings.client))
         shown = QueueProgress(settings.application_id) if progress else None
         if shown is not None:
@@ -87,7 +89,7 @@ async def _run(
         if settings.endpoint is not None:
             await _serve(counts, settings, stack)
         pairs = zip(queues, counts, strict=True)
-        workers = [await _worker(spark, queue, settings, producer, count, stack) for queue, count in pairs]
+        workers = [await _worker(spark, queue, settings, producer, count, renewed, stack) for queue, count in pairs]
         running = [asyncio.create_task(worker.run(stopped, SHUTDOWN_S)) for worker in workers]
         try:
             await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
@@ -105,11 +107,12 @@ async def _worker(
     settings: AppSettings,
     producer: Producer,
     counts: QueueCounts,
+    renewed: bool,
     stack: contextlib.AsyncExitStack,
 ) -> QueueWorker:
     work = SparkWork(QueueJobs(spark, queue), queue.topic)
     stack.callback(work.close)
-    consumer = QueueConsumer(settings.client, settings.application_id, queue, counts)
+    consumer = QueueConsumer(settings.client, settings.application_id, queue, counts, renewed=renewed)
     stack.push_async_callback(consumer.close)
     await consumer.start()
 
@@ -150,8 +153,11 @@ class SparkWork:
         self._thread.close()
 
 
-async def _set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> None:
+async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool:
     """Checks that topics are there, and sets the group's configuration where the queues say it.
+
+    Returns:
+        Whether the group lets its members renew locks.
 
     Raises:
         ProgramError: one isn't there, or it can't be set.
@@ -171,8 +177,8 @@ async def _set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> Non
                         f"queue {queue.topic!r}: the queues of an application are of one group, which has one {key}: "
                         f"{wanted_configs[key]} or {value}"
                     )
+        group = ConfigResource(ResourceType.GROUP, settings.application_id)
         if wanted_configs:
-            group = ConfigResource(ResourceType.GROUP, settings.application_id)
             try:
                 await admin.configs.alter(group, set=wanted_configs)
             except (KafkaError, ClientError) as error:
@@ -181,6 +187,16 @@ async def _set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> Non
                     f"the group {settings.application_id} can't be set up with {told}: {error}. With offset_reset=None "
                     f"and lock_ms=None its configuration stays as it is"
                 ) from error
+        return await _renews_locks(admin, group)
+
+
+async def _renews_locks(admin: Admin, group: ConfigResource) -> bool:
+    try:
+        renewing = (await admin.configs.describe(group))[group].get(_RENEWAL)
+    except KafkaError as error:
+        log.info("whether %s is set can't be read: %s", _RENEWAL, error)
+        return True
+    return renewing is None or renewing.value != "false"
 
 
 def _group_configs(queue: CompiledQueue) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.epoch import DEAD_SCHEMA, HEADERS_SENT, ROWS_SCHEMA, TOPIC_SENT, EpochOutput
+from kohort.spark.epoch import DEAD_SCHEMA, HEADERS_SENT, ROWS_SCHEMA, SHOWN, TOPIC_SENT, EpochOutput
 from kohort.spark.jobs.group_records import group_records
 from kohort.spark.jobs.output_values import output_values, window_starts
 from kohort.spark.runs import runs_of
@@ -156,9 +156,10 @@ def _send_changelogs(
 ) -> None:
     """What goes into a store and its changelog, and what of it to outputs."""
     waiting = store_output.waiting
-    at_once = not store_output.on_close and waiting is None
-    if store_output.has_outputs and at_once and rows.num_rows:
-        _send_outputs(out, store_output, rows)
+    if store_output.has_outputs and waiting is None and (SHOWN in rows.column_names or not store_output.on_close):
+        shown = rows.filter(rows[SHOWN]) if SHOWN in rows.column_names else rows
+        if shown.num_rows:
+            _send_outputs(out, store_output, shown)
     by_partition = _by_partition(rows)
     for partition in sorted({*before, *by_partition}):
         mine = by_partition.get(partition, rows.slice(0, 0))
@@ -246,6 +247,7 @@ def _send_outputs(out: EpochWrites, store_output: StoreOutput, rows: pa.Table) -
         table = _stamped(pa.table({"key": keys, "value": shown, "timestamp": times}))
         out.sent += [(topic, table) for topic in store_output.outputs]
         if store_output.stream is not None:
+            table = table.filter(table["value"].is_valid())  # sessions that are part of others are no rows
             # In the order of windows' starts, with which keys begin: by it those are late that come after others.
             out.sent.append((store_output.stream, table.take(pc.sort_indices(table["key"]))))
             out.repartitioned += table.num_rows

@@ -22,6 +22,7 @@ from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy, Fail
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.processor_specs import StateSpec
+from kohort.spark.program.windows import WindowSpec
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.subtopology_plan import (
@@ -65,7 +66,10 @@ def _store_output(aggregate: Aggregate) -> StoreOutput:
         assert isinstance(spec.emit, AtMostEvery)
         waiting = WaitingStore(aggregate.waiting.name, aggregate.waiting.changelog, spec.emit.ms)
     window = spec.window
-    end = WindowEnd(window.end, window.end_ms) if window is not None and window.end is not None else None
+    end = closing = None
+    if isinstance(window, WindowSpec):
+        end = None if window.end is None else WindowEnd(window.end, window.end_ms)
+        closing = Windows(window.size_ms, window.grace_ms, window.retention_ms)
     times = () if window is None else ("window", window.end)
     groups = json.dumps(
         {"type": "struct", "fields": [each.jsonValue() for each in spec.shown_columns if each.name not in times]}
@@ -74,7 +78,7 @@ def _store_output(aggregate: Aggregate) -> StoreOutput:
     return StoreOutput(
         spec.name,
         spec.changelog,
-        None if window is None else Windows(window.size_ms, window.grace_ms, window.retention_ms),
+        closing,
         tuple(each.topic for each in plain),
         spec.emit == "close",
         tuple(

@@ -31,9 +31,12 @@ class RowWindows(NamedTuple):
 
 def row_windows(times: pa.Array, stream_times: pa.Array, window: WindowSpec) -> RowWindows:
     """The windows of rows by their times (ms), and the stream time at each (ms)."""
-    first = FIRST_MS + window.size_ms
+    since_ms = window.since_ms
+    first = FIRST_MS + window.size_ms if since_ms is None else since_ms
     possible = pc.fill_null(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, LAST_MS)), False)
     numbers = np.flatnonzero(possible.to_numpy(zero_copy_only=False))
+    if since_ms is not None:
+        return RowWindows(numbers, np.full(len(numbers), since_ms), 0, len(times) - possible.true_count)
     at = times.take(pa.array(numbers)).to_numpy(zero_copy_only=False).astype(np.int64)
     last = at - at % window.slide_ms
     several = -(-window.size_ms // window.slide_ms)

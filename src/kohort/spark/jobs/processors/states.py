@@ -104,6 +104,12 @@ class State:
         numbers, _, values = self.access.scan(*_beginning_with(_opened(groups)))
         return Found(_numbers(numbers), self.decoded(values))
 
+    def entries_from(self, groups: pa.Array, map_keys: pa.Table) -> Found:
+        """The entries of groups whose map keys are, as texts, these or greater ones."""
+        _, after = _beginning_with(_opened(groups))
+        numbers, _, values = self.access.scan(self.entry_keys(groups, map_keys).cast(pa.binary()), after)
+        return Found(_numbers(numbers), self.decoded(values))
+
     # Lists -----------------------------------------------------------------------------------------------------------
 
     def append(self, groups: pa.Array, rows: pa.Table, places: pa.Array, piece: int = 0) -> pa.Array:
