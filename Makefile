@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-restore bench-memory bench-driver
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-restore bench-memory bench-driver
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -140,6 +140,9 @@ bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Stre
 
 bench-nexmark: $(READY) ## Nexmark's queries beside Structured Streaming and Kafka Streams (needs Java; peers Maven with a JDK)
 	@$(BIN)/python -m benchmarks.nexmark $(BENCH)
+
+bench-processors: $(READY) ## A function that keeps state by key, beside Spark's transformWithStateInPandas (needs Java)
+	@$(BIN)/python -m benchmarks.processors $(BENCH)
 
 bench-restore: $(READY) ## Restoring a store of 5 million keys, and restarts, beside Kafka Streams (the peer needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.restore $(BENCH)

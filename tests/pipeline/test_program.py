@@ -621,7 +621,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "unknown column to group by": (
         lambda app: _flights(app).group_by("airport").aggregate("d", n=count()),
-        r"group_by\('airport'\): there is no such column; there are carrier, origin, dep_delay, distance, at$",
+        r"group_by\('airport'\): there is no such column; there are carrier, origin, dep_delay, distance, at \(.*\)$",
     ),
     "unknown column, but for its case": (
         lambda app: _flights(app).group_by("Origin").aggregate("d", n=count()),
@@ -844,7 +844,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "a type that no format has": (
         lambda app: app.stream("t", schema="a INT, v VARIANT").to("x"),
-        r"^stream 't': v: variant can't be read or written$",
+        r"^stream 't': v: variant can't be read or written \(.*\)$",
     ),
     "a type of tables": (
         lambda app: app.stream("t", schema="a STRUCT<b: VARCHAR(3)>").to("x"),
@@ -874,11 +874,11 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "Avro of other columns": (
         lambda app: app.stream("t", schema="a INT", format="avro", avro_schema=_avro("b")).to("x"),
-        r"^stream 't': format=\"avro\": the Avro schema has no field a, but b$",
+        r"^stream 't': format=\"avro\": the Avro schema has no field a, but b \(.*\)$",
     ),
     "Avro of columns that aren't there": (
         lambda app: app.stream("t", schema="a INT").to("x", format="avro", schema=_avro("b")),
-        r"^stream 't': to\('x'\): the Avro schema has fields that the columns lack: b$",
+        r"^stream 't': to\('x'\): the Avro schema has fields that the columns lack: b \(.*\)$",
     ),
     "text of two columns": (
         lambda app: _flights(app).to("x", format="string"),

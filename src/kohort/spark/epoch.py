@@ -84,7 +84,8 @@ class EpochInput:
     """One epoch of one subtopology: what to read, and the stream time (ms) of each partition before it.
 
     `partitions` is how many the topic has, if it is to be checked that records lie where their keys belong; else 0.
-    `mergers` has, by branch, the tasks that merge its rows at once.
+    `mergers` has, by branch, the tasks that merge its rows at once. `now` is the clock's time, in ms since 1970, which
+    goes up from one epoch of an instance to the next.
     """
 
     epoch: int
@@ -92,6 +93,7 @@ class EpochInput:
     stream_times: Mapping[int, int] = field(default_factory=dict)
     partitions: int = 0
     mergers: Mapping[int, Mergers] = field(default_factory=dict)
+    now: int = 0
 
     @property
     def length(self) -> int:

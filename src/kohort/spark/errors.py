@@ -6,7 +6,13 @@ __all__ = ["ApplicationError", "ProgramError"]
 
 
 class ProgramError(ValueError):
-    """The program can't run as it is written. Says what is wrong, where, and what to write instead."""
+    """The program can't run as it is written. Says what is wrong, where, and what to write instead.
+
+    Attributes:
+        at: the file and the line where that is written, which the message ends with; None while unknown.
+    """
+
+    at: str | None = None
 
 
 class ApplicationError(Exception):

@@ -171,6 +171,7 @@ def test_ranges_are_scanned_in_as_many_responses_as_it_takes(
     ]  # fmt: skip
     assert set(rows["value"].to_pylist()) == {b"s/4"}
     assert driver.scan("s", 4, pa.array([], pa.binary()), pa.array([], pa.binary())).num_rows == 0
+    assert driver.scan("s", 4, pa.array([b"a"]), pa.array([b"z"]), 1)["key"].to_pylist() == [b"aa"]
 
 
 def writes(*rows: tuple[bytes, bytes | None]) -> pa.Table:
@@ -200,6 +201,17 @@ def test_what_stages_write_is_kept_once_for_the_run(
     server.end_epoch("0", run)
     assert server.store_writes("0", run) == {}
     assert not driver.write("0", run, 1, 0, "s", writes((b"a", b"4")))
+
+
+def test_what_a_processor_has_made_is_kept_for_the_run(server: RpcServer, driver: RpcAddress) -> None:
+    run, made = server.begin_epoch("0", INPUT), pa.record_batch({"n": [1, 2]})
+    assert driver.kept("0", run, "sort", 3, made.schema) is None
+    assert driver.keep("0", run, "sort", 3, made)
+    found = driver.kept("0", run, "sort", 3, made.schema)
+    assert found is not None and found.equals(made)
+    assert driver.kept("0", run, "sort", 4, made.schema) is None and driver.kept("0", run, "x", 3, made.schema) is None
+    assert driver.kept("0", server.begin_epoch("0", INPUT), "sort", 3, made.schema) is None
+    assert not driver.keep("0", run, "sort", 3, made)
 
 
 def test_a_retried_split_replaces_its_report(server: RpcServer, driver: RpcAddress) -> None:

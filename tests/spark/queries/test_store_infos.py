@@ -9,15 +9,19 @@ from kohort.spark.program.compiled import (
     AggregateSpec,
     Branch,
     CompiledSubtopology,
+    Discard,
     Input,
     PartialsInput,
     Program,
     Route,
+    RowsInput,
     SourceSpec,
     TableStore,
     TopicInput,
 )
 from kohort.spark.program.error_policies import Fail
+from kohort.spark.program.operations import UserFunction
+from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.store_infos import store_infos
@@ -67,4 +71,33 @@ def test_the_stores_of_a_program() -> None:
         "planes": StoreInfo(
             "planes", columns, False, True, None, Route.TEXT, ("carrier", "number"), False, True, "crc32"
         ),
+    }
+
+
+def test_the_states_of_a_function() -> None:
+    name, number = StructType().add("name", StringType()), StructType().add("n", IntegerType())
+    states = (
+        StateSpec("last", "f-last", "c", StateKind.VALUE, name),
+        StateSpec("log", "f-log", "c", StateKind.LIST, name),
+        StateSpec("by", "f-by", "c", StateKind.MAP, StructType([*number.fields, *name.fields]), number),
+        StateSpec("timers", "f-timers", "c", StateKind.VALUE, name, own=True),
+    )
+    group = (("carrier", StringType()),)
+    step = Process("f", group, name, name, UserFunction(print), states, ("carrier",))
+    reads = RowsInput("app-f-repartition", name, ("carrier",))
+    compiled = CompiledSubtopology("0", reads, (), (Branch((step,), Discard()),))
+    program = Program("app", (compiled,), (), Topology({"0": Subtopology(source_topics=["flights"])}), "")
+    common: dict[str, Any] = {
+        "windowed": False,
+        "json_keys": True,
+        "subtopology": "0",
+        "route": Route.TEXT,
+        "routed_by": ("carrier",),
+    }
+    columns = {"f-last": (), "f-log": (("at", "bigint"), ("piece", "bigint")), "f-by": (("n", "int"),)}
+    assert store_infos(program) == {
+        store: StoreInfo(
+            store, (("carrier", "string"), *more), **common, partition_certain=True, group=1 if more else 0
+        )
+        for store, more in columns.items()
     }

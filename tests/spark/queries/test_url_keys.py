@@ -12,6 +12,7 @@ from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.url_keys import (
     KeyTextError,
     parse_bound,
+    parse_group,
     parse_key,
     parse_key_of_all_windows,
     prefix_range,
@@ -163,3 +164,27 @@ def test_any_text_is_a_key(text: str) -> None:
     assert json.loads(key.stored)["origin"] == text
     assert parse_key(DELAYS, key.stored.decode()) == key
     assert key.stored.endswith(parse_key_of_all_windows(DELAYS, text).stored)
+
+
+PAGES = StoreInfo(
+    "pages", (("user", "string"), ("n", "int"), ("page", "string")), False, True, "0", Route.TEXT, ("user",), group=2
+)
+
+
+@pytest.mark.parametrize("text", ["ann,1", '{"n": 1, "user": "ann"}'])
+def test_the_rows_of_a_group(text: str) -> None:
+    start, end, route = parse_group(PAGES, text)
+    assert (start, route) == (b'{"user":"ann","n":1,', b"ann")
+    keys = [
+        b'{"user":"ann","n":1,"page":"a"}',
+        b'{"user":"ann","n":12,"page":"a"}',
+        b'{"user":"anna","n":1,"page":"a"}',
+    ]
+    assert [start <= key < end for key in keys] == [True, False, False]
+
+
+def test_groups_of_stores_without_such() -> None:
+    with pytest.raises(KeyTextError, match="its groups have one row each"):
+        parse_group(AIRLINES, "UA")
+    with pytest.raises(KeyTextError, match="1 values for 2 columns"):
+        parse_group(PAGES, "ann")

@@ -86,3 +86,16 @@ def test_a_batch_that_was_begun_is_the_same_again_whatever_the_limit() -> None:
 def test_a_batch_whose_end_is_not_seen_yet_waits() -> None:
     this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 50})
     assert this.next({At("s", 0): 10}, [T0], _ten, until={At("s", 0): 60}) is None
+
+
+def test_tasks_whose_timers_are_due_are_in_an_epoch_without_records() -> None:
+    ends = {At("t", 0): 0, At("s", 0): 5, At("s", 1): 7}
+    this = PollRound({"0": INPUTS}, ends, {T0, T1})
+    plan = this.next({At("t", 0): 0, At("s", 0): 5, At("s", 1): 6}, [T0, T1], _ten)
+    assert plan is not None and plan.input == STREAM
+    assert set(plan.ranges) == {OffsetRange("s", 0, 5, 5), OffsetRange("s", 1, 6, 7)}
+
+
+def test_a_batch_that_was_begun_is_ended_before_timers_are_called() -> None:
+    this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 5}, {T0})
+    assert this.next({At("s", 0): 5}, [T0], _ten, until={At("s", 0): 9}) is None

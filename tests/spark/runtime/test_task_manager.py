@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from kohort.client.types import TopicPartition
-from kohort.spark.epoch import EpochStatistics
+from kohort.spark.epoch import EpochStatistics, OffsetRange
 from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.runtime.clock_timers import NO_TIMERS, DueTimers
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent, EpochState
@@ -74,8 +75,8 @@ class ManagedTasks:
     def epoch_event(self, effect: EpochEffect, event: EpochEvent, why: str | None = None) -> None:
         self.do(self.manager.epoch_happened("0", self.epoch(effect).operation, event, why))
 
-    def looked(self, ends: dict[TopicPartition, int], now: float = 0) -> None:
-        self.do(self.manager.looked("0", self.epoch(EpochEffect.LOOK).operation, ends, {}, {}, now))
+    def looked(self, ends: dict[TopicPartition, int], now: float = 0, due: DueTimers = NO_TIMERS) -> None:
+        self.do(self.manager.looked("0", self.epoch(EpochEffect.LOOK).operation, ends, {}, {}, now, due))
 
     def job_done(self, max_times: dict[int, int] | None = None) -> Epoch:
         effect = self.epoch(EpochEffect.JOB)
@@ -94,6 +95,20 @@ class ManagedTasks:
         self.do(self.manager.assigned(dict.fromkeys(tasks, Role.ACTIVE)))
         for task in tasks:
             self.restored(task)
+
+
+def test_timers_of_the_clock_make_epochs_whose_time_goes_up() -> None:
+    world, times = ManagedTasks(), []
+    world.run(T0)
+    for clock, due in ((5_000, [T0]), (4_000, [T0]), (9_000, [T0])):
+        world.looked({S0: 0}, due=DueTimers(clock, due))
+        epoch = world.job_done()
+        assert epoch.epoch_input.ranges == (OffsetRange("s", 0, 0, 0),)
+        times.append(epoch.epoch_input.now)
+        world.committed()
+        world.looked({S0: 0}, due=DueTimers(clock))
+        world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
+    assert times == [5_000, 5_001, 9_000]
 
 
 def test_an_active_task_is_restored_and_runs_epochs() -> None:

@@ -25,6 +25,8 @@ from kohort.spark.executor_rpc.messages import (
     ErrorResponse,
     InputRequest,
     InputResponse,
+    KeepRequest,
+    KeptRequest,
     LookupRequest,
     LookupResponse,
     ReportRequest,
@@ -64,6 +66,8 @@ class SplitInput:
     mergers: Mapping[int, Mergers] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     records: pa.RecordBatch | None = field(default=None, repr=False)
+    positions: Mapping[int, int] = field(default_factory=dict)
+    now: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,15 @@ class RpcAddress:
         mergers = {branch: Mergers(*each) for branch, each in response.mergers.items()}
         records = from_ipc(body, FETCHED_RECORDS) if body else None
         return SplitInput(
-            response.run, ranges, response.stream_times, response.partitions, mergers, response.secrets, records
+            response.run,
+            ranges,
+            response.stream_times,
+            response.partitions,
+            mergers,
+            response.secrets,
+            records,
+            response.positions,
+            response.now,
         )
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
@@ -106,17 +118,25 @@ class RpcAddress:
             start += len(values)
         return pa.concat_arrays(found) if found else pa.array([], pa.binary())
 
-    def scan(self, store: str, partition: int, starts: pa.Array, ends: pa.Array) -> pa.Table:
-        """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included)."""
+    def scan(
+        self, store: str, partition: int, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+    ) -> pa.Table:
+        """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included).
+
+        Args:
+            most_bytes: about how much of them, from the first on, in one response; None: all.
+        """
         ranges = pa.RecordBatch.from_arrays([starts.cast(pa.binary()), ends.cast(pa.binary())], schema=SCAN_RANGES)
         found: list[pa.RecordBatch] = []
         done = 0
         while done < len(ranges):
             some = ranges.slice(done, _RANGES_AT_ONCE)
-            response, body = self._request(ScanRequest(store, partition), ScanResponse, to_ipc(some))
+            response, body = self._request(ScanRequest(store, partition, most_bytes), ScanResponse, to_ipc(some))
             rows = from_ipc(body, SCANNED_ROWS)
             numbers = pc.add(rows.column(0), pa.scalar(done, pa.int32()))
             found.append(pa.RecordBatch.from_arrays([numbers, *rows.columns[1:]], schema=SCANNED_ROWS))
+            if most_bytes is not None:
+                break
             if response.rest is None:
                 done += len(some)
                 continue
@@ -136,6 +156,18 @@ class RpcAddress:
             if not self._request(request, ReportResponse, to_ipc(batch))[0].accepted:
                 return False
         return True
+
+    def keep(self, subtopology: str, run: int, processor: str, partition: int, made: pa.RecordBatch) -> bool:
+        """Keeps what a processor has made of a task's rows for the run's other branches. False: the run is over."""
+        request = KeepRequest(subtopology, run, processor, partition)
+        return self._request(request, ReportResponse, to_ipc(made))[0].accepted
+
+    def kept(
+        self, subtopology: str, run: int, processor: str, partition: int, schema: pa.Schema
+    ) -> pa.RecordBatch | None:
+        """What a branch has kept so; None if there is nothing."""
+        _, body = self._request(KeptRequest(subtopology, run, processor, partition), ReportResponse)
+        return from_ipc(body, schema) if body else None
 
     def report(self, subtopology: str, run: int, branch: int, split: int, stage: str, read: EpochStatistics) -> bool:
         """Reports what a stage did; a second report of the same replaces the first. False: the run is over."""

@@ -64,6 +64,8 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
         partitions: as in `kohort.spark.epoch.EpochInput`.
         mergers: likewise; by branch, the topic's partitions and the tasks' stream times (ms).
         secrets: passwords that the executor needs to read, by their names in `ClientConfig`.
+        positions: where each of the epoch's tasks reads on, by partition.
+        now: the epoch's time, in ms since 1970.
     """
 
     run: int
@@ -72,6 +74,8 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
     partitions: int = 0
     mergers: dict[int, tuple[int, dict[int, int | None]]] = {}
     secrets: dict[str, str] = {}
+    positions: dict[int, int] = {}
+    now: int = 0
 
 
 class LookupRequest(msgspec.Struct, tag="lookup", frozen=True):
@@ -85,10 +89,15 @@ class LookupResponse(msgspec.Struct, tag="lookup", frozen=True):
 
 
 class ScanRequest(msgspec.Struct, tag="scan", frozen=True):
-    """Asks for the rows of ranges (`SCAN_RANGES`) of a store."""
+    """Asks for the rows of ranges (`SCAN_RANGES`) of a store.
+
+    Attributes:
+        most_bytes: about how much is wanted; None: as much as fits.
+    """
 
     store: str
     partition: int
+    most_bytes: int | None = None
 
 
 class ScanResponse(msgspec.Struct, tag="scan", frozen=True):
@@ -117,6 +126,28 @@ class WritesRequest(msgspec.Struct, tag="writes", frozen=True):
     piece: int = 0
 
 
+class KeepRequest(msgspec.Struct, tag="keep", frozen=True):
+    """Keeps what a processor has made of a task's rows, for the other branches that go on from it (the body: a batch).
+
+    Attributes:
+        processor, partition: which, and of which task.
+    """
+
+    subtopology: str
+    run: int
+    processor: str
+    partition: int
+
+
+class KeptRequest(msgspec.Struct, tag="kept", frozen=True):
+    """Asks for what was kept so. The response has no body if there is nothing."""
+
+    subtopology: str
+    run: int
+    processor: str
+    partition: int
+
+
 class ReportRequest(msgspec.Struct, tag="report", frozen=True):
     """What a stage did in one split of a branch; counts as in `kohort.spark.epoch.EpochStatistics`.
 
@@ -136,7 +167,7 @@ class ReportRequest(msgspec.Struct, tag="report", frozen=True):
 
 
 class ReportResponse(msgspec.Struct, tag="report", frozen=True):
-    """Whether the report, or what was written, was accepted; it isn't if the run is over."""
+    """Whether the report, or what was written or kept, was accepted; it isn't if the run is over."""
 
     accepted: bool
 
@@ -147,5 +178,5 @@ class ErrorResponse(msgspec.Struct, tag="error", frozen=True):
     error: str
 
 
-Request = InputRequest | LookupRequest | ScanRequest | WritesRequest | ReportRequest
+Request = InputRequest | LookupRequest | ScanRequest | WritesRequest | KeepRequest | KeptRequest | ReportRequest
 Response = InputResponse | LookupResponse | ScanResponse | ReportResponse | ErrorResponse

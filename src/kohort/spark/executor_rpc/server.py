@@ -37,6 +37,8 @@ from kohort.spark.executor_rpc.messages import (
     ErrorResponse,
     InputRequest,
     InputResponse,
+    KeepRequest,
+    KeptRequest,
     LookupRequest,
     LookupResponse,
     ReportRequest,
@@ -87,6 +89,7 @@ class _Epoch:
         self.input = epoch_input
         self.reports: dict[tuple[int, str, int], tuple[ReportRequest, pa.RecordBatch | None]] = {}
         self.writes: dict[tuple[str, int, int, int], pa.RecordBatch] = {}  # by store, branch, split, piece
+        self.kept: dict[tuple[str, int], bytes] = {}  # by processor and partition
 
 
 class RpcServer:
@@ -163,7 +166,7 @@ class RpcServer:
     def store_writes(self, subtopology: str, run: int) -> dict[str, pa.Table]:
         """What the stages of a run have written to stores (`STORE_WRITES`), by store.
 
-        Branches that have a processor in common run it each, over the same rows, and all write the same: one's count.
+        Of branches that have a processor in common one's count: the first's, which ran it.
         """
         with self._lock:
             epoch = self._epochs.get(subtopology)
@@ -277,6 +280,10 @@ class RpcServer:
                     return self._scanned(request, body)
                 case WritesRequest():
                     return self._add_writes(request, body), b""
+                case KeepRequest():
+                    return self._keep(request, body), b""
+                case KeptRequest():
+                    return self._kept(request)
                 case ReportRequest():
                     return self._add_report(request, body), b""
         except (RpcError, msgspec.MsgspecError) as error:
@@ -302,6 +309,8 @@ class RpcServer:
             epoch.input.partitions,
             {branch: (each.partitions, dict(each.stream_times)) for branch, each in epoch.input.mergers.items()},
             self._secrets,
+            {each.partition: each.start for each in epoch.input.ranges},
+            epoch.input.now,
         )
         return response, b"" if self._fetch is None else to_ipc(self._fetch(ranges))
 
@@ -345,8 +354,9 @@ class RpcServer:
         if self._scan is None:
             raise RpcError(f"store {request.store} can't be scanned here")
         starts, ends = (column.to_pylist() for column in from_ipc(body, SCAN_RANGES).columns)
+        most = min(_RESPONSE_BYTES, request.most_bytes or _RESPONSE_BYTES)
         with self._turns:
-            found = self._scan(request.store, request.partition, starts, ends, _RESPONSE_BYTES)
+            found = self._scan(request.store, request.partition, starts, ends, most)
         rows = pa.RecordBatch.from_arrays([found.ranges, found.keys, found.values], schema=SCANNED_ROWS)
         return ScanResponse(found.rest), to_ipc(rows)
 
@@ -361,6 +371,21 @@ class RpcServer:
                 epoch.writes = {key: value for key, value in epoch.writes.items() if key[:3] != same}
             epoch.writes[request.store, request.branch, request.split, request.piece] = writes
         return ReportResponse(True)
+
+    def _keep(self, request: KeepRequest, body: bytearray) -> ReportResponse:
+        with self._lock:
+            epoch = self._epochs.get(request.subtopology)
+            if epoch is None or epoch.run != request.run:
+                return ReportResponse(False)
+            epoch.kept[request.processor, request.partition] = bytes(body)
+        return ReportResponse(True)
+
+    def _kept(self, request: KeptRequest) -> tuple[ReportResponse, bytes]:
+        with self._lock:
+            epoch = self._epochs.get(request.subtopology)
+            found = None if epoch is None or epoch.run != request.run else epoch.kept
+        kept = b"" if found is None else found.get((request.processor, request.partition), b"")
+        return ReportResponse(bool(kept)), kept
 
     def _add_report(self, request: ReportRequest, body: bytearray) -> ReportResponse:
         dead = from_ipc(body, DEAD_SCHEMA) if body else None

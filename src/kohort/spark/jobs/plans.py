@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -26,6 +27,7 @@ from kohort.spark.jobs.stages.peek import peek_stage
 from kohort.spark.jobs.stages.process import GIVEN, process_stage
 from kohort.spark.jobs.stages.read_rows import TOMBSTONE, RowsReading, read_rows_stage
 from kohort.spark.jobs.stages.state_lookup import read_partials_stage
+from kohort.spark.jobs.stages.task_rows import OF_THE_TASK, task_rows_stage
 from kohort.spark.jobs.terminals import (
     aggregated_rows,
     arrow_aggregated,
@@ -193,8 +195,10 @@ class Plans:
     def _flows(self) -> tuple[_Flow, ...]:
         source = self._subtopology.input
         assert isinstance(source, (TopicInput, RowsInput))
+        branches = Counter(step.name for branch in self._subtopology.branches for step in branch.processors)
+        shared = frozenset(name for name, count in branches.items() if count > 1)
         return tuple(
-            _Flow(self._spark, source.schema, branch, branch.internal_columns(source.event_time))
+            _Flow(self._spark, source.schema, branch, branch.internal_columns(source.event_time), shared)
             for branch in self._subtopology.branches
         )
 
@@ -218,12 +222,22 @@ class Plans:
 
 
 class _Flow:
-    """A branch's steps, cut at its joins, and the columns that each piece uses."""
+    """A branch's steps, cut at its joins, and the columns that each piece uses.
+
+    Args:
+        shared: the processors that other branches have, too.
+    """
 
     def __init__(
-        self, spark: SparkSession, schema: T.StructType, branch: Branch, internal_columns: tuple[str, ...]
+        self,
+        spark: SparkSession,
+        schema: T.StructType,
+        branch: Branch,
+        internal_columns: tuple[str, ...],
+        shared: frozenset[str],
     ) -> None:
         self.internal_columns = internal_columns
+        self._shared = shared
         self._pieces: list[list[Transform | Peek]] = [[]]
         self._cuts: list[Join | Process] = []
         for step in branch.steps:
@@ -251,7 +265,7 @@ class _Flow:
                 if isinstance(cut, Join):
                     rows = self._joined(rows, cut, number, self._used_by_piece[number + 1], context)
                 else:
-                    rows = _processed(rows, cut, context)
+                    rows = _processed(rows, cut, context, shared=cut.name in self._shared)
         return rows
 
     def _add(self, step: Step) -> None:
@@ -302,7 +316,7 @@ class _Flow:
         return done.select(*back, *[field.name for field in partition], *decoded)
 
 
-def _processed(rows: DataFrame, step: Process, context: StageContext) -> DataFrame:
+def _processed(rows: DataFrame, step: Process, context: StageContext, *, shared: bool) -> DataFrame:
     """What a processor makes of rows."""
     what = f"processor {step.name!r}"
     _demand_partition(rows, what)
@@ -317,10 +331,21 @@ def _processed(rows: DataFrame, step: Process, context: StageContext) -> DataFra
     given = rows.select(*internal, *[column(name).alias(numbered(at)) for at, name in enumerate(step.rows.names)])
     own = [T.StructField(name, _INTERNAL[name]) for name in GIVEN]
     output = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(step.output.fields)]
-    stage = process_stage(context, process_stage_of(step))
+    if step.by_clock:
+        given = given.unionByName(_task_rows(given, context))
+    stage = process_stage(context, process_stage_of(step, shared=shared))
     done = whole_tasks(given, context).mapInArrow(stage, T.StructType([*own, *output]))
     back = [column(numbered(at)).alias(name) for at, name in enumerate(step.output.names)]
     return done.select(*back, *_INTERNAL)
+
+
+def _task_rows(given: DataFrame, context: StageContext) -> DataFrame:
+    """A row for each task of the epoch, which has nothing but its partition and no record's offset."""
+    session = given.sparkSession
+    tasks = session.range(0, 1, 1, 1).mapInArrow(task_rows_stage(context), f"{PARTITION} int")
+    others = [each for each in given.schema.fields if each.name != PARTITION]
+    values = {each.name: F.lit(OF_THE_TASK if each.name == OFFSET else None) for each in others}
+    return tasks.select(PARTITION, *[values[each.name].cast(each.dataType).alias(each.name) for each in others])
 
 
 def _processed_schema(schema: T.StructType, step: Process) -> T.StructType:

@@ -15,13 +15,13 @@ from kohort.spark.jobs.processors.stream_join import StreamJoinProcessor
 from kohort.spark.jobs.processors.top import TopProcessor
 from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
 from kohort.spark.jobs.stages.process import ProcessStage, StageState
-from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Sessions, StreamJoin, Top, UserFunction
+from kohort.spark.program.operations import Dedupe, Latest, Sessions, StreamJoin, Top, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 from kohort.spark.program.sliding_windows import Slide
 
 
-def process_stage_of(step: Process) -> ProcessStage:
-    """The stage of a step."""
+def process_stage_of(step: Process, *, shared: bool = False) -> ProcessStage:
+    """The stage of a step. `shared`: several branches go on from it."""
     return ProcessStage(
         step.name,
         _processor(step.operation, step),
@@ -29,15 +29,20 @@ def process_stage_of(step: Process) -> ProcessStage:
         arrow_schema(step.rows),
         arrow_schema(step.output),
         tuple(map(_state, step.states)),
+        shared,
     )
 
 
 def _processor(operation: Operation, step: Process) -> Processor:
     match operation:
         case UserFunction():
-            kinds = {state.name: state.kind.value for state in step.states if state.name != TIMERS}
+            seen = [state for state in step.states if not state.own]
+            kinds = {state.name: state.kind.value for state in seen}
+            ttls = {state.name: (state.ttl_ms, state.ttl_by_clock) for state in seen if state.ttl_ms}
             group = arrow_schema(T.StructType([T.StructField(name, kind) for name, kind in step.group]))
-            return UserFunctionProcessor(step.name, operation.function, kinds, group, arrow_schema(step.output))
+            output = arrow_schema(step.output)
+            outputs = tuple((name, arrow_schema(schema)) for name, schema in operation.outputs)
+            return UserFunctionProcessor(step.name, operation.function, kinds, group, output, ttls, outputs)
         case StreamJoin():
             return StreamJoinProcessor(operation, arrow_schema(step.output))
         case Slide():

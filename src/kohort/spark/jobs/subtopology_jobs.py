@@ -208,7 +208,7 @@ def merged_times(rows: pa.Table) -> dict[int, int | None]:
 def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> EpochStatistics:
     """What all splits read. All branches read the same, so one's counts are taken; what each drops later is its own.
 
-    But for processors that several have in common, and run each: there, too, one's are taken.
+    But for processors that several have in common: there, too, one's are taken.
 
     It isn't always the first branch's: Spark doesn't read where it sees that no row would come of it.
     """

@@ -41,9 +41,12 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
+from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.operations import UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
+from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.processors import processor
 from kohort.spark.program.sessions import sessions_of, with_last_row
 from kohort.spark.program.settings import AppSettings, check_name
@@ -54,6 +57,7 @@ from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
     AggregateDef,
     ForEachBatchDef,
+    FunctionOutputDef,
     Graph,
     JoinDef,
     Origin,
@@ -70,6 +74,7 @@ from kohort.spark.program.streams import (
 from kohort.spark.program.topology import topology
 from kohort.spark.program.transform_checks import called, over_several_rows, passed
 from kohort.spark.program.windows import SessionSpec
+from kohort.spark.program.written_at import located
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,12 +151,13 @@ class _Compiler:
     def program(self) -> Program:
         self._read_sources()
         for end in self._graph.ends:
-            if isinstance(end, SinkDef):
-                self._sink(self._flow(end.stream), end.output, self._root(end.stream))
-            elif isinstance(end, ForEachBatchDef):
-                self._for_each_batch(self._flow(end.stream), end)
-            else:
-                self._aggregate(self._flow(end.grouped._stream), end)
+            with located(end):
+                if isinstance(end, SinkDef):
+                    self._sink(self._flow(end.stream), end.output, self._root(end.stream))
+                elif isinstance(end, ForEachBatchDef):
+                    self._for_each_batch(self._flow(end.stream), end)
+                else:
+                    self._aggregate(self._flow(end.grouped._stream), end)
         self._discard()
         subtopologies = self._subtopologies()
         if not subtopologies:
@@ -171,26 +177,32 @@ class _Compiler:
         ended = {source for stream in (*streams, *self._graph.processed) for source in self._roots(stream)}
         names = self._names
         for each in self._graph.sources:
-            if isinstance(each, TableDef):
-                self._take_name(each.name, names)
-                source = resolved(each.source, "global_table" if each.is_global else "table")
-                changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
-                table = TableStore(each.name, source, changelog)
-                self._tables[each] = table
-                if not each.is_global:
-                    self._drafts_of_tables[table] = None
-                    self._drafts.append(_Draft(None, [table]))
-            else:
-                if each not in ended:
-                    raise ProgramError(
-                        f"stream {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
-                    )
-                draft = _Draft(TopicInput(resolved(each, "stream")))
-                self._sources[each] = draft
-                self._drafts.append(draft)
+            with located(each):
+                self._read_source(each, ended)
         for end in self._graph.ends:
             if isinstance(end, AggregateDef):
-                self._take_name(end.name, names)
+                with located(end):
+                    self._take_name(end.name, names)
+
+    def _read_source(self, each: SourceDef | TableDef, ended: set[SourceDef]) -> None:
+        names = self._names
+        if isinstance(each, TableDef):
+            self._take_name(each.name, names)
+            source = resolved(each.source, "global_table" if each.is_global else "table")
+            changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
+            table = TableStore(each.name, source, changelog)
+            self._tables[each] = table
+            if not each.is_global:
+                self._drafts_of_tables[table] = None
+                self._drafts.append(_Draft(None, [table]))
+        else:
+            if each not in ended:
+                raise ProgramError(
+                    f"stream {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
+                )
+            draft = _Draft(TopicInput(resolved(each, "stream")))
+            self._sources[each] = draft
+            self._drafts.append(draft)
 
     def _take_name(self, name: str, names: set[str]) -> None:
         if name in names:
@@ -255,12 +267,14 @@ class _Compiler:
     def _flow(self, stream: Stream) -> _Flow:
         """What is known of a stream. Those with a common beginning share its steps, which are compiled once."""
         path: tuple[object, ...] = (stream._origin,)
-        flow = self._flows.get(path) or self._begin(stream._origin)
+        with located(stream._origin):
+            flow = self._flows.get(path) or self._begin(stream._origin)
         self._flows[path] = flow
         for step in stream._steps:
             path = (*path, step)
             if path not in self._flows:
-                self._flows[path] = self._step(flow, step, stream)
+                with located(step):
+                    self._flows[path] = self._step(flow, step, stream)
             flow = self._flows[path]
         return flow
 
@@ -287,6 +301,8 @@ class _Compiler:
                 return self._join_stream(flow, step, self._root(stream).topic)
             case ProcessDef():
                 return self._process(flow, step)
+            case FunctionOutputDef():
+                return self._output(flow, step.name)
 
     def _begin(self, origin: Origin) -> _Flow:
         if isinstance(origin, RepartitionDef):
@@ -367,6 +383,17 @@ class _Compiler:
             return done
         lost = f"{where} may give rows of other groups"
         return replace(done, key=(), key_names=(), lost=lost, retimed=where)
+
+    def _output(self, flow: _Flow, name: str) -> _Flow:
+        """One of several outputs of the function before."""
+        process = flow.steps[-1]
+        assert isinstance(process, Process) and isinstance(process.operation, UserFunction)
+        names = [each for each, _ in process.operation.outputs]
+        schema = process.operation.outputs[names.index(name)][1]
+        event_time = process.event_time if process.event_time in _times(schema) else None
+        steps = (*flow.steps, Transform(rows_of(names.index(name), schema)))
+        where = f"{flow.where}, output {name!r}"
+        return replace(flow, where=where, steps=steps, rows=self._rows(schema), event_time=event_time)
 
     def _join_stream(self, flow: _Flow, step: StreamJoinDef, topic: str) -> _Flow:
         other = self._flow(step.other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP
 from kohort.spark.program.processor_specs import Operation
@@ -27,8 +27,17 @@ class Change(IntEnum):
     """It is part of another now."""
 
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
 TIMERS: Final = "timers"
 """What the state of a user's function is called that has its timers."""
+CLOCK_TIMERS: Final = "clock-timers"
+"""Likewise, of those that go by the clock."""
+TTL: Final = "ttl"
+"""What the index is called by which entries of a state expire, after the state's name."""
+WRITTEN: Final = "_written"
+"""LONG: when a row of a state with a time to live was written, in ms."""
 KEPT: Final = "kept"
 """What the only state is called of what selects rows."""
 RANK: Final = "rank"
@@ -54,9 +63,14 @@ DUE: Final = "due"
 
 @dataclass(frozen=True)
 class UserFunction(Operation):
-    """A function of the user's over the rows of an epoch, and the state of their groups."""
+    """A function of the user's over the rows of an epoch, and the state of their groups.
+
+    Attributes:
+        outputs: the names and columns of several outputs, which its rows have beside each other; () for just one.
+    """
 
     function: Callable[[Any, Any], Any]
+    outputs: tuple[tuple[str, StructType], ...] = ()
 
     kind = "KSTREAM-PROCESSOR"
 

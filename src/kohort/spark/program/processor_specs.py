@@ -37,6 +37,10 @@ class StateSpec:
         map_key: of a map, the columns of its keys.
         bucket_ms: of a store whose keys begin with a time, how long a bucket of time is; 0 for none.
         retention_ms: how long after its start a bucket is kept by stream time; 0 where the processor itself forgets.
+        ttl_ms: how long a function's entry is kept after its last write; 0: for ever.
+        own: whether the processor keeps it for itself: a function of the user's doesn't see it.
+        ttl_by_clock: whether its time to live is the clock's, not the stream's.
+        clock: whether its keys begin with times of the clock at which the processor is to be called.
     """
 
     name: str
@@ -47,6 +51,10 @@ class StateSpec:
     map_key: StructType | None = None
     bucket_ms: int = 0
     retention_ms: int = 0
+    ttl_ms: int = 0
+    own: bool = False
+    ttl_by_clock: bool = False
+    clock: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,11 @@ class Process:
     states: tuple[StateSpec, ...]
     routed_by: tuple[str, ...]
     event_time: str | None = None
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether it is called when the clock has reached a timer, with or without rows."""
+        return any(state.clock for state in self.states)
 
     @property
     def group_names(self) -> tuple[str, ...]:

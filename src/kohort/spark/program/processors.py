@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import group_types
 from kohort.spark.program.column_checks import check_types
-from kohort.spark.program.operations import TIMERS, UserFunction
+from kohort.spark.program.function_definitions import FunctionDef
+from kohort.spark.program.function_outputs import united
+from kohort.spark.program.operations import CLOCK_TIMERS, TIMERS, TTL, WRITTEN, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateKind, StateSpec
 from kohort.spark.program.selections import Changelog, selection
 from kohort.spark.program.sources import parsed_schema
 from kohort.spark.program.state_definitions import StateDef
-from kohort.spark.program.streams import FunctionDef, ProcessDef
+from kohort.spark.program.streams import ProcessDef
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -43,8 +46,9 @@ def processor(
     check_types(where, schema)
     operation: Operation
     if isinstance(definition.operation, FunctionDef):
-        operation = UserFunction(definition.operation.function)
-        output, states = _function(where, name, definition.operation, group, changelog)
+        output, outputs = _outputs(where, definition.operation)
+        operation = UserFunction(definition.operation.function, outputs)
+        states = _kept(where, name, definition.operation, group, changelog)
     else:
         operation = definition.operation
         output, state = selection(where, name, operation, dict(group), schema, event_time, changelog)
@@ -52,27 +56,44 @@ def processor(
     return Process(name, group, schema, output, operation, states, key, event_time)
 
 
-def _function(
+def _outputs(where: str, definition: FunctionDef) -> tuple[StructType, tuple[tuple[str, StructType], ...]]:
+    """What a function of the user's gives, and its several outputs, if it has such."""
+    if not definition.outputs:
+        return parsed_schema(f"{where}: output", definition.output), ()
+    outputs = tuple(
+        (name, parsed_schema(f"{where}: output {name!r}", schema)) for name, schema in definition.outputs.items()
+    )
+    return united([schema for _, schema in outputs]), outputs
+
+
+def _kept(
     where: str, processor: str, definition: FunctionDef, group: tuple[tuple[str, DataType], ...], changelog: Changelog
-) -> tuple[StructType, tuple[StateSpec, ...]]:
-    """What a function of the user's gives, and its stores."""
+) -> tuple[StateSpec, ...]:
+    """The stores of a function of the user's."""
     from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
-    output = parsed_schema(f"{where}: output", definition.output)
     columns = StructType([StructField(name, kind) for name, kind in group])
-    states = [_state(where, processor, name, state, columns, changelog) for name, state in definition.states.items()]
-    if definition.timers:
-        store = f"{processor}-{TIMERS}"
+    states = [
+        spec
+        for name, state in definition.states.items()
+        for spec in _states(where, processor, name, state, columns, changelog)
+    ]
+    for by in sorted(definition.timers):
+        clock = by == "processing"
+        name = CLOCK_TIMERS if clock else TIMERS
+        store = f"{processor}-{name}"
         _check_taken(f"{where}: timers", columns, ["at", "name"])
-        own = StructType([*columns.fields, StructField("at", TimestampType()), StructField("name", StringType())])
-        states.append(StateSpec(TIMERS, store, changelog(store, f"timers of {processor!r}"), StateKind.VALUE, own))
-    return output, tuple(states)
+        kept = StructType([*columns.fields, StructField("at", TimestampType()), StructField("name", StringType())])
+        topic = changelog(store, f"timers of {processor!r}")
+        states.append(StateSpec(name, store, topic, StateKind.VALUE, kept, own=True, clock=clock))
+    return tuple(states)
 
 
-def _state(
+def _states(
     where: str, processor: str, name: str, definition: StateDef, group: StructType, changelog: Changelog
-) -> StateSpec:
-    from pyspark.sql.types import StructType
+) -> Iterator[StateSpec]:
+    """A state's store, and the index by which what is in it expires."""
+    from pyspark.sql.types import LongType, StructField, StructType
 
     there = f"{where}: state {name!r}"
     columns = parsed_schema(there, definition.columns)
@@ -83,10 +104,19 @@ def _state(
         group_types(f"{there}: key", tuple(map_key.names), map_key)
         _check_taken(there, StructType([*group.fields, *columns.fields]), map_key.names)
         columns = StructType([*map_key.fields, *columns.fields])
-    store = f"{processor}-{name}"
-    return StateSpec(
-        name, store, changelog(store, f"state {name!r} of {processor!r}"), definition.kind, columns, map_key
-    )
+    store, what = f"{processor}-{name}", f"state {name!r} of {processor!r}"
+    if not definition.ttl_ms:
+        yield StateSpec(name, store, changelog(store, what), definition.kind, columns, map_key)
+        return
+    _check_taken(there, StructType([*group.fields, *columns.fields]), [WRITTEN])
+    columns = StructType([*columns.fields, StructField(WRITTEN, LongType())])
+    yield StateSpec(
+        name, store, changelog(store, what), definition.kind, columns, map_key,
+        ttl_ms=definition.ttl_ms, ttl_by_clock=definition.ttl_by == "processing",
+    )  # fmt: skip
+    index = f"{store}-{TTL}"
+    topic = changelog(index, f"the times of {what}")
+    yield StateSpec(f"{name}-{TTL}", index, topic, StateKind.VALUE, StructType([]), own=True)
 
 
 def _check_taken(where: str, taken: StructType, names: list[str]) -> None:

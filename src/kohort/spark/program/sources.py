@@ -15,6 +15,7 @@ from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import HEADERS
 from kohort.spark.program.registered_sources import read_by_registry
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
+from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -36,7 +37,7 @@ else:
 
 
 @dataclass(eq=False)
-class SourceDef:
+class SourceDef(Written):
     """A topic that is read, as the user defines it. `schema` isn't parsed yet, since that takes a Spark session."""
 
     topic: str
@@ -58,7 +59,7 @@ class SourceDef:
 
 
 @dataclass(eq=False)
-class TableDef:
+class TableDef(Written):
     """A table, as the user defines it.
 
     Raises:

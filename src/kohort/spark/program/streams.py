@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.emission import AtMostEvery, Emit
+from kohort.spark.program.function_definitions import FunctionDef, Timers, function_def
 from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
-from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Top
+from kohort.spark.program.operations import Dedupe, Latest, Top
 from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.shortcuts import Shortcuts
@@ -25,6 +26,7 @@ from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
 from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, duration_ms
+from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
     from kohort.spark.formats.schema_registry import SchemaRegistry
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "FunctionDef", "GlobalTable", "Graph", "GroupedStream",
-    "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream",
-    "StreamJoinDef", "Table", "TransformDef",
+    "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "FunctionOutputDef", "GlobalTable", "Graph",
+    "GroupedStream", "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef",
+    "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -44,21 +46,21 @@ _MOST_RANKS: Final = 100_000
 
 
 @dataclass(eq=False)
-class TransformDef:
+class TransformDef(Written):
     """A function of the user's."""
 
     function: Callable[[DataFrame], DataFrame]
 
 
 @dataclass(eq=False)
-class PeekDef:
+class PeekDef(Written):
     """A function of the user's that sees rows go by."""
 
     function: Callable[[Any], object]
 
 
 @dataclass(eq=False)
-class JoinDef:
+class JoinDef(Written):
     """A join with a table.
 
     Attributes:
@@ -75,7 +77,7 @@ class JoinDef:
 
 
 @dataclass(eq=False)
-class StreamJoinDef:
+class StreamJoinDef(Written):
     """A join with another stream. `on`: the other's columns, by those of the stream; lengths in ms."""
 
     other: Stream
@@ -88,19 +90,7 @@ class StreamJoinDef:
 
 
 @dataclass(eq=False)
-class FunctionDef:
-    """A function of the user's over the rows of an epoch, with what it keeps and gives."""
-
-    what: ClassVar[str] = "process"
-
-    function: Callable[[Any, Any], Any]
-    output: Schema
-    states: dict[str, StateDef]
-    timers: bool
-
-
-@dataclass(eq=False)
-class ProcessDef:
+class ProcessDef(Written):
     """A step that keeps state for each group.
 
     Attributes:
@@ -113,7 +103,14 @@ class ProcessDef:
 
 
 @dataclass(eq=False)
-class RepartitionDef:
+class FunctionOutputDef(Written):
+    """One of several outputs of a function, by its name."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class RepartitionDef(Written):
     """A stream that goes through a repartition topic, by other columns."""
 
     parent: Stream
@@ -166,7 +163,7 @@ def _to(topic: str | None, column: str | None) -> str:
 
 
 @dataclass(eq=False)
-class SinkDef:
+class SinkDef(Written):
     """A stream's rows go to a topic."""
 
     stream: Stream
@@ -174,7 +171,7 @@ class SinkDef:
 
 
 @dataclass(eq=False)
-class AggregateDef:
+class AggregateDef(Written):
     """A stream is aggregated."""
 
     grouped: GroupedStream
@@ -188,7 +185,7 @@ class AggregateDef:
 
 
 @dataclass(eq=False)
-class ForEachBatchDef:
+class ForEachBatchDef(Written):
     """A stream's rows go to a function."""
 
     stream: Stream
@@ -196,7 +193,7 @@ class ForEachBatchDef:
 
 
 Origin = SourceDef | RepartitionDef | AggregateDef
-StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef
+StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef | FunctionOutputDef
 End = SinkDef | ForEachBatchDef | AggregateDef
 
 
@@ -620,6 +617,7 @@ class GroupedStream(Advised):
             )
         return self._add(AggregateDef(self, name, self._emit(name, emit), {}, function, state))
 
+    @overload
     def process(
         self,
         name: str,
@@ -628,8 +626,32 @@ class GroupedStream(Advised):
         *,
         output: Schema,
         states: Mapping[str, StateDef] | None = None,
-        timers: bool = False,
-    ) -> Stream:
+        timers: Timers = False,
+    ) -> Stream: ...
+
+    @overload
+    def process(
+        self,
+        name: str,
+        /,
+        function: Callable[[Any, Any], Any],
+        *,
+        outputs: Mapping[str, Schema],
+        states: Mapping[str, StateDef] | None = None,
+        timers: Timers = False,
+    ) -> dict[str, Stream]: ...
+
+    def process(
+        self,
+        name: str,
+        /,
+        function: Callable[[Any, Any], Any],
+        *,
+        output: Schema | None = None,
+        outputs: Mapping[str, Schema] | None = None,
+        states: Mapping[str, StateDef] | None = None,
+        timers: Timers = False,
+    ) -> Stream | dict[str, Stream]:
         """A stream of what a function of your own makes of the rows, with state that it keeps for each group.
 
         The function is called as `function(rows, state)`, once for each task of an epoch, with an Arrow table of all
@@ -651,38 +673,34 @@ class GroupedStream(Advised):
         `state.groups` are the groups in this call, `state.stream_time` how far the task is (ms since 1970).
         `state.timers` calls a group again when stream time has reached a time: `timers.set(table)` with the group's
         columns and `at`; those that are due are in `timers.due`, beside rows of the groups, if there are any.
+        `state.clock_timers` does so when the clock has reached it: `state.now` (ms), the same for all rows of an epoch.
 
         Args:
             name: of the processor; its stores are `{name}-{state}`, their changelogs `{app}-{name}-{state}-changelog`.
             function: runs on executors, so it must be one that can be pickled. It may be called again with the same
-                rows, when something fails or several streams go on from its output, and must do the same then.
+                rows, when something fails, and must do the same then.
             output: the columns that it gives, as DDL or StructType. The stream's event time goes on if they have it.
+            outputs: instead, of several streams that it gives: the columns of each, by its name. The function gives a
+                dict of tables then, of which any may be left out, and this a dict of streams.
             states: what is kept: `value_state`, `list_state` or `map_state`, by name.
-            timers: whether it sets timers.
+            timers: whether it sets timers: by event time (True or "event"), by the clock ("processing": an idle task is
+                called, too, when their time has come), or by both: ("event", "processing").
 
         Raises:
             ProgramError: arguments that can't be.
         """
         check_name("process", name)
-        if not callable(function):
-            raise ProgramError(f"process({name!r}) takes a function over (rows, state), not {function!r}")
         if self._window is not None:
             raise ProgramError(
                 f"process({name!r}): a function keeps state by columns, not by windows: leave window(…) out of "
                 f"group_by, and keep times in the state"
             )
-        kept = dict(states or {})
-        for each, definition in kept.items():
-            check_name(f"process({name!r}): state", each)
-            if not isinstance(definition, StateDef):
-                raise ProgramError(
-                    f"process({name!r}): the state {each!r} is {definition!r}: say value_state, list_state or map_state"
-                )
-        if TIMERS in kept:
-            raise ProgramError(f"process({name!r}): a state can't be called {TIMERS!r}: say timers=True for timers")
-        stream = self._stream._with(ProcessDef(self, name, FunctionDef(function, output, kept, timers)))
+        definition = function_def(name, function, output, outputs, states, timers=timers)
+        stream = self._stream._with(ProcessDef(self, name, definition))
         self._stream._graph.processed.append(stream)
-        return stream
+        if outputs is None:
+            return stream
+        return {each: stream._with(FunctionOutputDef(each)) for each in definition.outputs}
 
     def latest_by(self, column: str, *, name: str | None = None) -> Stream:
         """A stream of the rows that are the last ones of their group so far, by a column.

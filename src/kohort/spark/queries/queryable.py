@@ -51,6 +51,7 @@ class StoreInfo:
         micros: whether times in keys always have µs, as in routes; else only where they aren't 0.
         partitioner: how a route becomes a partition.
         route_names: what the columns of `routed_by` are called in the route; () for the same.
+        group: how many of the first columns are a group's that may have several rows; 0: each key is for itself.
     """
 
     name: str
@@ -64,6 +65,7 @@ class StoreInfo:
     micros: bool = False
     partitioner: Partitioner = "murmur2"
     route_names: tuple[str, ...] = ()
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,20 @@ from urllib.parse import urlencode
 
 from kohort.spark.queries.peer_messages import MAX_LIMIT
 from kohort.spark.queries.queryable import StoreInfo
-from kohort.spark.queries.url_keys import Key, parse_bound, parse_key, parse_key_of_all_windows, prefix_range
+from kohort.spark.queries.url_keys import (
+    Key,
+    parse_bound,
+    parse_group,
+    parse_key,
+    parse_key_of_all_windows,
+    prefix_range,
+)
 
 DEFAULT_LIMIT: Final = 100
 
 _KEY_PARAMETERS: Final = frozenset({"stale", "state"})
 _RANGE_PARAMETERS: Final = frozenset(
-    {"after", "from", "key", "limit", "partial", "partition", "prefix", "stale", "state", "to"}
+    {"after", "from", "group", "key", "limit", "partial", "partition", "prefix", "stale", "state", "to"}
 )
 
 
@@ -53,8 +60,8 @@ class RangeRequest:
 
     Attributes:
         start, end: from `start` to before `end` (None: to the end).
-        suffix, route: of a query of all windows of a key: how the stored keys end, and what their partition follows
-            from.
+        suffix: of a query of all windows of a key: how the stored keys end.
+        route: of such a query, or one of a group's rows: what their partition follows from.
         partition: the only partition that is wanted; None for all.
         partial: whether a response may lack partitions that can't be read.
         limit: the most rows of a page.
@@ -88,6 +95,11 @@ class RangeRequest:
             start, end = prefix_range(info, fields["prefix"])
             starts.append(start)
             ends += [] if end is None else [end]
+        route = None
+        if "group" in fields:
+            start, end, route = parse_group(info, fields["group"])
+            starts.append(start)
+            ends.append(end)
         if "after" in fields:
             starts.append(fields["after"].encode(errors="surrogateescape") + b"\0")
         key = parse_key_of_all_windows(info, fields["key"]) if "key" in fields else None
@@ -98,7 +110,7 @@ class RangeRequest:
             start=max(starts),
             end=min(ends, default=None),
             suffix=None if key is None else key.stored,
-            route=None if key is None else key.route,
+            route=route if key is None else key.route,
             partition=partition,
             limit=_number(fields, "limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
             stale=_flag(fields, "stale"),

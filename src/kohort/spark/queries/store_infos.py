@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, Program, Route, TableStore, TopicInput
+from kohort.spark.program.operations import UserFunction
+from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
 from kohort.spark.queries.queryable import StoreInfo
 
 
@@ -16,6 +18,9 @@ def _infos(program: Program) -> Iterator[StoreInfo]:
     for subtopology in program.subtopologies:
         yield from (_of_table(table, subtopology.id) for table in subtopology.tables)
         yield from (_of_aggregate(spec, subtopology) for spec in subtopology.aggregates)
+        for step in subtopology.processors:
+            if isinstance(step.operation, UserFunction):
+                yield from (_of_state(step, state, subtopology) for state in step.states if not state.own)
     yield from (_of_table(table, None) for table in program.globals)
 
 
@@ -31,6 +36,30 @@ def _of_table(table: TableStore, subtopology: str | None) -> StoreInfo:
         routed_by=key,
         micros=True,
         partitioner=table.source.partitioner,
+    )
+
+
+def _of_state(step: Process, state: StateSpec, subtopology: CompiledSubtopology) -> StoreInfo:
+    """A state of a function: its keys are those of groups, of a map's entries, or of pieces of lists."""
+    match state.kind:
+        case StateKind.MAP if state.map_key is not None:
+            within = tuple((each.name, each.dataType.simpleString()) for each in state.map_key.fields)
+        case StateKind.LIST:
+            within = (("at", "bigint"), ("piece", "bigint"))
+        case _:
+            within = ()
+    group = tuple((name, kind.simpleString()) for name, kind in step.group)
+    return StoreInfo(
+        name=state.store,
+        columns=(*group, *within),
+        windowed=False,
+        json_keys=True,
+        subtopology=subtopology.id,
+        route=Route.TEXT,
+        routed_by=step.routed_by,
+        partition_certain=not isinstance(subtopology.input, TopicInput),
+        partitioner=subtopology.input.source.partitioner if isinstance(subtopology.input, TopicInput) else "murmur2",
+        group=len(group) if within else 0,
     )
 
 

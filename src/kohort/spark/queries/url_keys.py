@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -107,6 +108,19 @@ def prefix_range(info: StoreInfo, text: str) -> tuple[bytes, bytes | None]:
     # All keys with the prefix lie before the next text of at most its length, if there is one.
     head = start.rstrip(b"\xff")
     return start, head[:-1] + bytes([head[-1] + 1]) if head else None
+
+
+def parse_group(info: StoreInfo, text: str) -> tuple[bytes, bytes, bytes | None]:
+    """Parses a group's key; returns the range of the rows that it has, and what their partition follows from.
+
+    Raises:
+        KeyTextError: it isn't one, or each key of the store is for itself.
+    """
+    if not info.group:
+        _refuse(info, "its groups have one row each")
+    key = parse_key(replace(info, columns=info.columns[: info.group]), text)
+    start = key.stored[:-1] + b","
+    return start, start[:-1] + b"-", key.route
 
 
 def parse_key_of_all_windows(info: StoreInfo, text: str) -> Key:

@@ -14,6 +14,7 @@ from kohort.spark.epoch import EpochInput, EpochStatistics, Mergers, OffsetRange
 from kohort.spark.monitoring.events import STREAM
 from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.runtime.chain import Chain
+from kohort.spark.runtime.clock_timers import NO_TIMERS, DueTimers
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
 from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
@@ -89,6 +90,7 @@ class ChainEpochs:
         self._look_is_old = False
         self._held_since: float | None = None
         self._looked_at, self._look = 0.0, 0
+        self._clock = self._epoch_ms = 0  # when it was looked, and the last epoch's time, in ms since 1970
 
     # What is known -----------------------------------------------------------------------------------------------
 
@@ -160,12 +162,14 @@ class ChainEpochs:
         partitions: Mapping[str, int],
         now: float,
         number: int,
+        due: DueTimers = NO_TIMERS,
     ) -> None:
         """It is known where the inputs end, and of how many partitions those topics consist where that matters.
 
         Args:
             written: how much is written of those that were `unsettled`, with what isn't decided yet.
             now: seconds, of a clock that doesn't jump.
+            due: the tasks with timers that are due, and the time of the day.
         """
         if self.state is not EpochState.LOOKING:
             return
@@ -187,7 +191,8 @@ class ChainEpochs:
                 at = TopicPartition(self.chain.inputs[task.id.subtopology].stream or "", task.id.partition)
                 if task.merges_from is None:
                     task.merges_from = written.get(at)
-        self._round, self._partitions, self._has_read = PollRound(self.chain.inputs, ends), partitions, False
+        self._round, self._partitions, self._has_read = PollRound(self.chain.inputs, ends, due.tasks), partitions, False
+        self._clock = due.now
         self._looked_at, self._look = now, number
         self._continue_round()
 
@@ -231,7 +236,9 @@ class ChainEpochs:
             )
             for number, tasks in plan.mergers.items()
         }
-        epoch_input = EpochInput(self._numbers[plan.subtopology], plan.ranges, known, of_topic, mergers)
+        self._epoch_ms = max(self._clock, self._epoch_ms + 1)
+        number = self._numbers[plan.subtopology]
+        epoch_input = EpochInput(number, plan.ranges, known, of_topic, mergers, self._epoch_ms)
         return Epoch(plan, epoch_input, table, times, begun=self._begun(plan, times) if table is None else {})
 
     def _begun(self, plan: EpochPlan, times: Mapping[int, int | None]) -> dict[TopicPartition, OffsetAndMetadata]:

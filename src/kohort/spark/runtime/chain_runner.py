@@ -241,6 +241,8 @@ class ChainRunner:
                 mine = rows.filter(pc.equal(rows["partition"], each.partition))
                 if mine.num_rows:
                     batch_id = f"{each.topic}-{each.partition}:{each.start}-{each.end}"
+                    if not each.length:  # timers have made them, of which there may be more without any record
+                        batch_id += f"@{epoch.epoch_input.now}"
                     self._jobs[name].call(branch, batch_id, mine)
 
     def _cancel_job(self) -> None:

@@ -16,6 +16,7 @@ from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.runtime.chain import Chain
 from kohort.spark.runtime.chain_epochs import ChainEpochs
 from kohort.spark.runtime.chain_runner import ChainRunner
+from kohort.spark.runtime.clock_timers import DueTimers, due_timers
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
 from kohort.spark.runtime.end_offsets import EndOffsets
@@ -25,6 +26,8 @@ from kohort.spark.runtime.errors import RestartFromCommittedError
 from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.under_way import Outcome, UnderWay
+from kohort.spark.state import StateError, Store
+from kohort.streams.tasks import TaskId
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ class EpochInterpreter:
     Args:
         make_runner: makes the runner of a chain, when it is needed first.
         prepared: waited for before each look: global tables that have to be loaded.
+        stores: those of a task that are open.
     """
 
     def __init__(
@@ -51,9 +55,10 @@ class EpochInterpreter:
         listener: Listener,
         fail: Callable[[BaseException], None],
         prepared: Callable[[], Awaitable[None]] | None = None,
+        stores: Callable[[TaskId], Mapping[str, Store]] = lambda _: {},
     ) -> None:
         self._manager, self._ends, self._make_runner, self._under_way = manager, ends, make_runner, under_way
-        self._listener, self._fail, self._prepared = listener, fail, prepared
+        self._listener, self._fail, self._prepared, self._stores = listener, fail, prepared, stores
         self._runners: dict[str, ChainRunner] = {}
         self._times: dict[str, dict[EpochEffect, float]] = {}
         self._errors: dict[str, BaseException] = {}
@@ -178,9 +183,10 @@ class EpochInterpreter:
                 raise error
         return self._manager.epoch_happened(chain, effect.operation, event, why)
 
-    def _looked(self, effect: ForEpochs, found: tuple[Any, Any, Any]) -> Iterable[Effect]:
+    def _looked(self, effect: ForEpochs, found: tuple[Any, Any, Any, DueTimers]) -> Iterable[Effect]:
         now = asyncio.get_running_loop().time()
-        return self._manager.looked(effect.chain, effect.operation, *found, now)
+        ends, written, partitions, due = found
+        return self._manager.looked(effect.chain, effect.operation, ends, written, partitions, now, due)
 
     def _job_done(self, effect: ForEpochs, output: Any) -> Iterable[Effect]:
         return self._manager.job_done(effect.chain, effect.operation, output.statistics)
@@ -214,7 +220,7 @@ class EpochInterpreter:
 
     async def _look(
         self, chain: str
-    ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int], Mapping[str, int]]:
+    ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int], Mapping[str, int], DueTimers]:
         if self._prepared is not None:
             await self._prepared()
         epochs = self._manager.epochs[chain]
@@ -225,7 +231,17 @@ class EpochInterpreter:
         # Asked for after the ends: what wrote these records knew of no more partitions.
         if epochs.chain.placed and lag(epochs.positions(), ends):
             partitions |= await self._ends.partitions(epochs.chain.placed)
-        return ends, written, partitions
+        return ends, written, partitions, await self._due(epochs)
+
+    async def _due(self, epochs: ChainEpochs) -> DueTimers:
+        plans, now = epochs.chain.subtopologies, time.time_ns() // 1_000_000
+        tasks = [task for task in epochs.running if plans[task.subtopology].clocks]
+        if not tasks:
+            return DueTimers(now)
+        try:
+            return await asyncio.to_thread(due_timers, plans, tasks, self._stores, now)
+        except StateError:
+            return DueTimers(now)  # a task is being closed
 
     async def _read_ends(
         self, epochs: ChainEpochs, partitions: Iterable[TopicPartition]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -64,12 +64,18 @@ class PollRound:
     Args:
         inputs: by subtopology, in the order in which streams are read.
         ends: where the partitions ended when the round began; one that isn't in it isn't there.
+        due: tasks with timers that the clock has reached: they are in an epoch even if they have nothing to read.
     """
 
-    def __init__(self, inputs: Mapping[str, SubtopologyInputs], ends: Mapping[TopicPartition, int]) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, SubtopologyInputs],
+        ends: Mapping[TopicPartition, int],
+        due: Collection[TaskId] = (),
+    ) -> None:
         self._tables = [(name, table, topic) for name, each in inputs.items() for table, topic in each.tables.items()]
         self._streams = [(name, each.stream) for name, each in inputs.items() if each.stream is not None]
-        self._ends = ends
+        self._ends, self._due = ends, due
 
     def next(
         self,
@@ -111,16 +117,19 @@ class PollRound:
     ) -> EpochPlan | None:
         waiting: dict[TaskId, int] = {}
         begun: dict[TaskId, int] = {}
+        called: dict[TaskId, int] = {}
         for task in tasks:
             partition = TopicPartition(topic, task.partition)
             if task.subtopology == subtopology and partition in self._ends and partition in positions:
                 left = self._ends[partition] - positions[partition]
                 if partition not in until:
                     waiting[task] = left
+                    if name == STREAM and task in self._due:
+                        called[task] = 0
                 elif (size := until[partition] - positions[partition]) <= left:
                     begun[task] = size
         # One record for each at least, so that each gets on.
-        shares = begun | share(max(limit(subtopology), len(waiting)), waiting)
+        shares = called | begun | share(max(limit(subtopology), len(waiting)), waiting)
         if not shares:
             return None
         ranges = tuple(

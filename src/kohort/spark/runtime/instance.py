@@ -319,7 +319,7 @@ class Instance:
         under_way = UnderWay(self.fail)
         epochs = EpochInterpreter(
             self.manager, self.ends, make_runner, under_way, listener=self._listener, fail=self.fail,
-            prepared=None if self.globals is None else self.globals.loaded,
+            prepared=None if self.globals is None else self.globals.loaded, stores=self.stores.of,
         )  # fmt: skip
         self._beside(_every(_LOOK_S, epochs.look), "looking")
         return Interpreter(

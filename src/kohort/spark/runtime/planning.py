@@ -138,4 +138,5 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
         placed=frozenset(source.topic for source in compiled.partition_checked),
         formats=store_formats(compiled),
+        clocks=tuple(state.store for step in compiled.processors for state in step.states if state.clock),
     )

@@ -104,6 +104,7 @@ class SubtopologyPlan:
         latest: topics of which a task with nothing committed begins at the end.
         placed: topics whose records must lie in the partitions that their keys lead to.
         formats: of what is made of each topic, which is committed beside its offsets.
+        clocks: stores whose keys begin with times of the clock at which the task is to be called.
     """
 
     id: str
@@ -115,6 +116,7 @@ class SubtopologyPlan:
     latest: frozenset[str] = frozenset()
     placed: frozenset[str] = frozenset()
     formats: Mapping[str, StoreFormats] = field(default_factory=dict)
+    clocks: tuple[str, ...] = ()
 
     @property
     def calls(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.store_formats import StoreFormats
 from kohort.spark.runtime.chain import chains_of
 from kohort.spark.runtime.chain_epochs import ChainEpochs
+from kohort.spark.runtime.clock_timers import NO_TIMERS, DueTimers
 from kohort.spark.runtime.effects import Effect, ForTask
 from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.epoch_states import EpochEvent
@@ -136,11 +137,12 @@ class TaskManager:
         written: Mapping[TopicPartition, int],
         partitions: Mapping[str, int],
         now: float,
+        due: DueTimers = NO_TIMERS,
     ) -> list[Effect]:
         """Where a chain's inputs end; see `ChainEpochs.looked`."""
         epochs = self.epochs[chain]
         if operation == epochs.operation:
-            epochs.looked(ends, written, partitions, now, self._number())
+            epochs.looked(ends, written, partitions, now, self._number(), due)
         return self._done()
 
     def job_done(self, chain: str, operation: int, statistics: EpochStatistics) -> list[Effect]:

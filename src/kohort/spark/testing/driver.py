@@ -138,8 +138,8 @@ class TestDriver:
     def advance(self, by: timedelta | float) -> None:
         """Moves the driver's clock on, by a span or so many seconds, and steps.
 
-        The clock gives records their timestamps where `at` says none. Windows close by stream time, which only records
-        move.
+        The clock gives records their timestamps where `at` says none, and timers of functions go by it that were set
+        by processing time: all that are due then, at once. Windows close by stream time, which only records move.
         """
         span = by if isinstance(by, timedelta) else timedelta(seconds=by)
         if span < timedelta():

@@ -16,6 +16,7 @@ from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.chain_epochs import ChainEpochs
 from kohort.spark.runtime.chain_runner import ChainRunner, Jobs
+from kohort.spark.runtime.clock_timers import due_timers
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
 from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.epoch_planning import lag
@@ -40,6 +41,7 @@ class MemoryInstance:
     Args:
         tasks: all of the application's.
         make_jobs: as of `Instance`.
+        clock: the time, in ms since 1970.
 
     Attributes:
         late: rows that came after their window was closed.
@@ -53,6 +55,7 @@ class MemoryInstance:
         topics: MemoryTopics,
         directory: StateDirectory,
         make_jobs: Callable[[str], Jobs],
+        clock: Callable[[], int],
     ) -> None:
         self.stores = OpenStores(plan, directory)
         self.late = 0
@@ -60,7 +63,7 @@ class MemoryInstance:
         self._plan, self._topics, self._tasks = plan, topics, tuple(tasks)
         self._manager = TaskManager(plan.subtopologies, plan.fingerprint, _ALL)
         self._globals: GlobalTables | None = None
-        self._make_jobs = make_jobs
+        self._make_jobs, self._clock = make_jobs, clock
         self._runners: dict[str, ChainRunner] = {}
         self._effects: dict[str, deque[ForEpochs]] = {}
         self._looks = 0
@@ -165,7 +168,9 @@ class MemoryInstance:
         partitions = {name: topics.partitions(name) for name in chain.repartitioned | chain.placed}
         self._looks += 1
         written = topics.ends(epochs.unsettled)
-        return self._manager.looked(effect.chain, effect.operation, ends, written, partitions, float(self._looks))
+        due = due_timers(chain.subtopologies, epochs.running, self.stores.of, self._clock())
+        now = float(self._looks)
+        return self._manager.looked(effect.chain, effect.operation, ends, written, partitions, now, due)
 
     def _take(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

@@ -84,7 +84,7 @@ class RunningApplication:
             jobs = SubtopologyJobs(spark, compiled[name], rpc, servers=app.settings.client, parallelism=lambda: cores)
             return SparkJobs(jobs, compiled[name])
 
-        self.instance = MemoryInstance(application_plan_of(program), tasks, self._topics, directory, jobs_of)
+        self.instance = MemoryInstance(application_plan_of(program), tasks, self._topics, directory, jobs_of, clock)
         stores = self.instance.stores
         rpc = stack.enter_context(RpcServer(stores.lookup, scan=stores.scan, fetch=self._topics.read))
         self._loop = LoopThread("kohort-test-driver")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pyarrow as pa
 
 
@@ -15,13 +17,18 @@ class DictStore:
     def lookup(self, keys: pa.Array) -> pa.Array:
         return pa.array([self.rows.get(key) for key in keys.cast(pa.binary()).to_pylist()], pa.binary())
 
-    def scan(self, starts: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    def scan(
+        self, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+    ) -> tuple[pa.Array, pa.Array, pa.Array]:
         found = [
             (number, key, self.rows[key])
             for number, (start, end) in enumerate(zip(starts.to_pylist(), ends.to_pylist(), strict=True))
             for key in sorted(self.rows)
             if start <= key < end
         ]
+        if most_bytes is not None:
+            sizes = accumulate(len(key) for _, key, _ in found)
+            found = [row for row, size in zip(found, sizes, strict=True) if size <= most_bytes] or found[:1]
         numbers, keys, values = ([each[place] for each in found] for place in range(3))
         return pa.array(numbers, pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())
 

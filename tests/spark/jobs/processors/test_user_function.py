@@ -88,8 +88,15 @@ def test_what_a_function_may_not_do(name: str) -> None:
         Called(function).epoch(0, "a")
 
 
+def test_errors_say_where_the_function_is_written() -> None:
+    with pytest.raises(
+        ProcessorError, match=r"columns must be k, n; n not among k \(.*test_user_function.py, line \d+\)"
+    ):
+        Called(lambda rows, state: rows).epoch(0, "a")
+
+
 def test_timers_that_the_program_does_not_know_of() -> None:
-    with pytest.raises(ProcessorError, match=r"say process\(…, timers=True\)"):
+    with pytest.raises(ProcessorError, match=r"by event time .* say process\(…, timers=\"event\"\)"):
         Called(lambda rows, state: state.timers, timers=False).epoch(0, "a")
 
 
@@ -127,3 +134,38 @@ def test_groups_are_those_of_rows_and_of_timers() -> None:
     called.epoch(0, "b", "a", "b")
     called.epoch(20, "c")
     assert groups == [["b", "a"], ["c", "b"]]
+
+
+SEVERAL: dict[str, tuple[Any, str]] = {
+    "no dict": (pa.table({"k": ["a"]}), r"must return a dict of tables, by the names of its outputs \(one, two\)"),
+    "another output": ({"three": pa.table({"k": ["a"]})}, "returns an output 'three'; there are: one, two"),
+    "no table": ({"two": 5}, "must return a pyarrow.Table or None for the output 'two', not int"),
+    "other columns": ({"one": pa.table({"n": [1]})}, "for the output 'one': the columns must be k; k not among n"),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_what_a_function_of_several_outputs_may_not_give(name: str) -> None:
+    given, told = SEVERAL[name]
+    with pytest.raises(ProcessorError, match=told):
+        _several(given)
+
+
+def test_several_outputs_are_beside_each_other() -> None:
+    made = _several({"two": pa.table({"n": [1]}), "one": pa.table({"k": ["a", "b"]})})
+    assert made.rows.to_pylist() == [
+        {"_output": 0, "_0_0": "a", "_1_0": None},
+        {"_output": 0, "_0_0": "b", "_1_0": None},
+        {"_output": 1, "_0_0": None, "_1_0": 1},
+    ]
+    assert _several(None).rows.num_rows == 0
+
+
+def _several(given: Any) -> Made:
+    outputs = (("one", GROUP), ("two", pa.schema([("n", pa.int64())])))
+    output = pa.schema([("_output", pa.int32()), ("_0_0", pa.string()), ("_1_0", pa.int64())])
+    processor = UserFunctionProcessor("mine", lambda rows, state: given, {}, GROUP, output, outputs=outputs)
+    none = pa.array([0], pa.int64())
+    return processor.process(
+        Rows(pa.table({"k": ["a"]}), pa.array(['{"k":"a"}']), none, none, none), TaskState(0, 0, {})
+    )

@@ -37,11 +37,15 @@ class TaskState:
         partition: its number.
         stream_time: the largest of the rows, or of what was read before (ms); None before there is any.
         states: its stores, by the processor's names for them.
+        position: where the epoch begins in what the task reads: the offset of the first record that may be in it.
+        now: the epoch's time by the clock (ms).
     """
 
     partition: int
     stream_time: int | None
     states: Mapping[str, State]
+    position: int = 0
+    now: int = 0
 
 
 class Made(NamedTuple):

@@ -19,6 +19,7 @@ _LIST_BYTES: Final = 256 * 1024
 """About how much of a list is in one value: records have a largest size."""
 _FIRST_KEY: Final = b'{"window":"'
 _FIRST_ONLY: Final = pa.array([_FIRST_KEY])
+_TIMED: Final = len('{"window":"2013-01-01T05:00:00.000Z",')
 _FIRST_PLACE: Final = 10**18
 _FIRST_PIECE: Final = 10**6
 """What places in lists are counted from: all have as many digits, so that they sort as texts."""
@@ -31,8 +32,14 @@ class StoreAccess(Protocol):
         """Values of keys (binary), null where there is none."""
         ...
 
-    def scan(self, starts: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """The rows of ranges: which range, key and value of each; ranges and keys in order."""
+    def scan(
+        self, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+    ) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """The rows of ranges: which range, key and value of each; ranges and keys in order.
+
+        Args:
+            most_bytes: about how much of them, from the first on; None: all.
+        """
         ...
 
     def write(self, keys: pa.Array, values: pa.Array) -> None:
@@ -105,14 +112,15 @@ class State:
 
     # Lists -----------------------------------------------------------------------------------------------------------
 
-    def append(self, groups: pa.Array, rows: pa.Table, places: pa.Array) -> None:
-        """Adds rows to lists, each to that of its group.
+    def append(self, groups: pa.Array, rows: pa.Table, places: pa.Array, piece: int = 0) -> pa.Array:
+        """Adds rows to lists, each to that of its group; returns the keys of the pieces that this writes.
 
         Args:
             places: where each belongs: numbers that go up from epoch to epoch, such as offsets.
+            piece: counts on from there within a place, where several epochs have the same.
         """
         if not rows.num_rows:
-            return
+            return pa.array([], pa.string())
         codes, distinct = group_numbers(groups)
         order = np.argsort(codes, kind="stable")
         codes = codes[order]
@@ -121,10 +129,11 @@ class State:
         within = places_in_runs(codes)
         starts = np.flatnonzero(within % most == 0)
         at = _FIRST_PLACE + places.to_numpy(zero_copy_only=False)[order[starts]].astype(np.int64)
-        entries = group_keys(["at", "piece"], [pa.array(at), pa.array(_FIRST_PIECE + within[starts] // most)])
+        entries = group_keys(["at", "piece"], [pa.array(at), pa.array(_FIRST_PIECE + piece + within[starts] // most)])
         keys = joined_keys(distinct.take(pa.array(codes[starts])), entries)
         taken = rows.select(self.columns.names).take(pa.array(order))
         self.access.write(keys, list_texts(taken, np.append(starts[1:], len(codes))))
+        return keys
 
     def lists(self, groups: pa.Array) -> Found:
         """All rows of the lists of groups, in the order in which they were added."""
@@ -149,6 +158,11 @@ def at_time(groups: pa.Array, times: pa.Array) -> pa.Array:
     """Groups with a time (ms) before them, as keys of windows have it."""
     start = pc.binary_join_element_wise('{"window":"', window_texts(times), '"}', "")
     return joined_keys(start, groups)
+
+
+def without_time(keys: pa.Array) -> pa.Array:
+    """Keys as they were before `at_time`."""
+    return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(keys.cast(pa.string()), _TIMED), "")
 
 
 def before_time(time: int, start: int | None = None) -> tuple[pa.Array, pa.Array]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.errors import ProcessorError
+from kohort.spark.jobs.processors.expiry import ExpiringState
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.states import Found, State, at_time, before_time, joined_keys
 from kohort.spark.jobs.processors.times import millis
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
-from kohort.spark.program.operations import TIMERS
+from kohort.spark.program.function_outputs import OUTPUT, output_column
+from kohort.spark.program.operations import CLOCK_TIMERS, TIMERS, TTL
 
 _NAME: Final = "name"
 _AT: Final = "at"
@@ -47,7 +49,7 @@ class ValueState:
     """One row for each group. Tables have the group's columns, then those of the state."""
 
     name: str
-    state: State
+    state: State | ExpiringState
     groups: Groups
 
     def get(self) -> pa.Table:
@@ -69,9 +71,10 @@ class ListState:
     """Rows for each group, in the order in which they were added."""
 
     name: str
-    state: State
+    state: State | ExpiringState
     groups: Groups
     place: int
+    piece: int = 0
     appended: bool = False
 
     def get(self) -> pa.Table:
@@ -91,7 +94,7 @@ class ListState:
         self.appended = True
         keys = self.groups.keys_of(f"{self.name}.append", rows)
         places = pa.repeat(pa.scalar(self.place, pa.int64()), len(keys))
-        self.state.append(keys, checked(f"{self.name}.append", rows, self.state.columns), places)
+        self.state.append(keys, checked(f"{self.name}.append", rows, self.state.columns), places, self.piece)
 
     def clear(self, groups: pa.Table) -> None:
         """Takes out all that these groups had before this call."""
@@ -103,7 +106,7 @@ class MapState:
     """Rows by a key for each group. Tables have the group's columns, those of the map's key, and the others."""
 
     name: str
-    state: State
+    state: State | ExpiringState
     groups: Groups
 
     def get(self, wanted: pa.Table) -> pa.Table:
@@ -130,7 +133,7 @@ class MapState:
 
 
 class Timers:
-    """Timers by event time: a group is called again when its task's stream time has reached them.
+    """Timers by event time, or by the clock: a group is called again when its task's stream time has reached them.
 
     Attributes:
         due: those that are: the group's columns, `at` and `name`. They are taken out by themselves.
@@ -172,6 +175,7 @@ class ProcessState:
     Attributes:
         groups: the columns of the groups in this call: of its rows, and of timers that are due.
         stream_time: how far the task is, in ms since 1970; None before there is any time.
+        now: the time by the clock, in ms since 1970: of the whole epoch.
     """
 
     def __init__(
@@ -179,20 +183,33 @@ class ProcessState:
         states: Mapping[str, ValueState | ListState | MapState],
         groups: pa.Table,
         stream_time: int | None,
-        timers: Timers | None,
+        timers: Mapping[str, Timers],
+        now: int,
     ) -> None:
         self._states, self.groups, self.stream_time, self._timers = states, groups, stream_time, timers
+        self.now = now
 
     @property
     def timers(self) -> Timers:
-        """The timers.
+        """The timers by event time.
 
         Raises:
             ProcessorError: the program doesn't say that there are any.
         """
-        if self._timers is None:
-            raise ProcessorError("timers are used that the program doesn't know of: say process(…, timers=True)")
-        return self._timers
+        return self._by(TIMERS, "event")
+
+    @property
+    def clock_timers(self) -> Timers:
+        """The timers by the clock. Raises as `timers`."""
+        return self._by(CLOCK_TIMERS, "processing")
+
+    def _by(self, name: str, by: str) -> Timers:
+        if name not in self._timers:
+            both = '("event", "processing")' if self._timers else f'"{by}"'
+            raise ProcessorError(
+                f"timers by {by} time are used that the program doesn't know of: say process(…, timers={both})"
+            )
+        return self._timers[name]
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._states:
@@ -209,6 +226,9 @@ class UserFunctionProcessor:
         kinds: of its states, but for the timers.
         group: the columns that state is kept by.
         output: the columns of what it gives.
+        ttls: how long (ms) entries of states are kept after their last write, where that isn't for ever, and whether
+            that goes by the clock.
+        outputs: the columns of several outputs, which those of `output` are made of; () for just one.
     """
 
     name: str
@@ -216,50 +236,106 @@ class UserFunctionProcessor:
     kinds: Mapping[str, str]
     group: pa.Schema
     output: pa.Schema
+    ttls: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
+    outputs: tuple[tuple[str, pa.Schema], ...] = ()
 
     def process(self, rows: Rows, task: TaskState) -> Made:
-        due = self._due(task)
-        groups = self._groups(rows, due)
+        due = {
+            name: self._due(task.states[name], now)
+            for name, now in ((TIMERS, task.stream_time), (CLOCK_TIMERS, task.now))
+            if name in task.states
+        }
+        groups = self._groups(rows, due.values())
         kinds = {"value": ValueState, "map": MapState}
-        place = pc.max(rows.offsets).as_py() or 0
+        place, piece = pc.max(rows.offsets).as_py() or 0, 0
+        if not len(rows.keys):
+            # Between what was read and what will be, and behind what other such epochs have added.
+            place, piece = max(task.position - 1, 0), task.now
+        kept = {name: self._kept(name, kind, task, len(groups.keys)) for name, kind in self.kinds.items()}
         states: dict[str, Any] = {
-            name: ListState(name, task.states[name], groups, place)
+            name: ListState(name, kept[name], groups, place, piece)
             if kind == "list"
-            else kinds[kind](name, task.states[name], groups)
+            else kinds[kind](name, kept[name], groups)
             for name, kind in self.kinds.items()
         }
-        timers = Timers(task.states[TIMERS], groups, due) if TIMERS in task.states else None
-        given = self.function(rows.columns, ProcessState(states, groups.columns, task.stream_time, timers))
+        timers = {name: Timers(task.states[name], groups, each) for name, each in due.items()}
+        state = ProcessState(states, groups.columns, task.stream_time, timers, task.now)
+        try:
+            given = self.function(rows.columns, state)
+            made = self._united(given) if self.outputs else self._checked("", given, self.output)
+        except ProcessorError as error:
+            raise ProcessorError(f"{error}{_place(self.function)}") from error
+        return Made(made, pa.nulls(made.num_rows, pa.int64()))
+
+    def _checked(self, output: str, given: Any, schema: pa.Schema) -> pa.Table:
+        """The rows that the function gives, or those of one of its outputs, as messages call that."""
+        what = f"the function of processor {self.name!r}"
         if given is None:
-            given = self.output.empty_table()
+            return schema.empty_table()
         if isinstance(given, pa.RecordBatch):
             given = pa.Table.from_batches([given])
         if not isinstance(given, pa.Table):
-            raise ProcessorError(
-                f"the function of processor {self.name!r} must return a pyarrow.Table or None, "
-                f"not {type(given).__name__}"
-            )
-        made = checked(f"the function of processor {self.name!r}", given, self.output)
-        return Made(made, pa.nulls(made.num_rows, pa.int64()))
+            raise ProcessorError(f"{what} must return a pyarrow.Table or None{output}, not {type(given).__name__}")
+        return checked(f"{what}{output}", given, schema)
 
-    def _due(self, task: TaskState) -> pa.Table:
+    def _united(self, given: Any) -> pa.Table:
+        """The rows of several outputs, one after the other."""
+        names = [name for name, _ in self.outputs]
+        given = {} if given is None else given
+        if not isinstance(given, Mapping):
+            raise ProcessorError(
+                f"the function of processor {self.name!r} must return a dict of tables, by the names of its outputs "
+                f"({', '.join(names)}), or None, not {type(given).__name__}"
+            )
+        if unknown := [name for name in given if name not in names]:
+            raise ProcessorError(
+                f"the function of processor {self.name!r} returns an output {unknown[0]!r}; there are: "
+                f"{', '.join(names)}"
+            )
+        tables = []
+        for number, (name, schema) in enumerate(self.outputs):
+            rows = self._checked(f" for the output {name!r}", given.get(name), schema)
+            columns = {output_column(number, at): column for at, column in enumerate(rows.columns)}
+            columns[OUTPUT] = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+            nulls = {each.name: each.type for each in self.output if each.name not in columns}
+            columns |= {each: pa.nulls(rows.num_rows, kind) for each, kind in nulls.items()}
+            tables.append(pa.table([columns[each] for each in self.output.names], names=self.output.names))
+        return pa.concat_tables(tables).combine_chunks()
+
+    def _kept(self, name: str, kind: str, task: TaskState, groups: int) -> State | ExpiringState:
+        """A state; one with a time to live has lost some of what has expired."""
+        state = task.states[name]
+        if name not in self.ttls:
+            return state
+        ttl_ms, by_clock = self.ttls[name]
+        now = task.now if by_clock else task.stream_time
+        expiring = ExpiringState(state, task.states[f"{name}-{TTL}"], ttl_ms, now)
+        expiring.expire(groups, lists=kind == "list")
+        return expiring
+
+    def _due(self, state: State, now: int | None) -> pa.Table:
         """The timers that are due, which are taken out."""
-        empty = pa.schema([*self.group, pa.field(_AT, pa.timestamp("us", "UTC")), pa.field(_NAME, pa.string())])
-        if TIMERS not in task.states or task.stream_time is None:
-            return empty.empty_table()
-        state = task.states[TIMERS]
-        _, keys, values = state.access.scan(*before_time(min(task.stream_time, LAST_MS - 1) + 1))
+        if now is None:
+            return state.columns.empty_table()
+        _, keys, values = state.access.scan(*before_time(min(now, LAST_MS - 1) + 1))
         state.delete(keys)
         return state.decoded(values)
 
-    def _groups(self, rows: Rows, due: pa.Table) -> Groups:
+    def _groups(self, rows: Rows, timers: Iterable[pa.Table]) -> Groups:
         """The groups of rows and timers, each once, in the order in which they come."""
         names = self.group.names
-        columns = pa.concat_tables([rows.columns.select(names).cast(self.group), due.select(names).cast(self.group)])
-        keys = pa.concat_arrays([rows.keys, group_keys(names, [due[name].combine_chunks() for name in names])])
+        columns = pa.concat_tables([each.select(names).cast(self.group) for each in (rows.columns, *timers)])
+        due = [group_keys(names, [each[name].combine_chunks() for name in names]) for each in timers]
+        keys = pa.concat_arrays([rows.keys, *due])
         encoded = keys.dictionary_encode()
         _, first = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)
         return Groups(columns.take(pa.array(first)), encoded.dictionary)
+
+
+def _place(function: object) -> str:
+    """Where a function is written, as messages end with it; "" if it is something else that can be called."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None else f" ({code.co_filename}, line {code.co_firstlineno})"
 
 
 def _side_by_side(left: pa.Table, right: pa.Table) -> pa.Table:

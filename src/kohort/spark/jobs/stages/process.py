@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.epoch import EpochStatistics
-from kohort.spark.executor_rpc.client import RpcAddress
+from kohort.spark.executor_rpc.client import RpcAddress, SplitInput
 from kohort.spark.executor_rpc.messages import STORE_WRITES
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.batches import one_batch
@@ -20,8 +20,9 @@ from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import ProcessorError
 from kohort.spark.jobs.processors.interface import Made, Processor, Rows, TaskState
 from kohort.spark.jobs.processors.states import State
-from kohort.spark.jobs.stages.context import PROCESSING, Stage, StageContext, stage_of, task_number
+from kohort.spark.jobs.stages.context import PROCESSING, Stage, StageContext, numbered, stage_of, task_number
 from kohort.spark.jobs.stages.stream_time import possible
+from kohort.spark.jobs.stages.task_rows import OF_THE_TASK
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.runs import runs_of
 
@@ -42,7 +43,11 @@ class StageState:
 
 @dataclass(frozen=True)
 class ProcessStage:
-    """A processor, the columns of the rows that it is given, and gives, and its stores."""
+    """A processor, the columns of the rows that it is given, and gives, and its stores.
+
+    Attributes:
+        shared: whether several branches go on from it: it runs once in an epoch, and the driver has what it made.
+    """
 
     name: str
     processor: Processor
@@ -50,6 +55,13 @@ class ProcessStage:
     rows: pa.Schema
     output: pa.Schema
     states: tuple[StageState, ...]
+    shared: bool = False
+
+    @property
+    def given(self) -> pa.Schema:
+        """The columns that it gives, after `GIVEN`."""
+        own = [pa.field(name, pa.int32() if name == PARTITION else pa.int64()) for name in GIVEN]
+        return pa.schema([*own, *(pa.field(numbered(at), each.type) for at, each in enumerate(self.output))])
 
 
 def process_stage(context: StageContext, spec: ProcessStage) -> Stage:
@@ -64,13 +76,20 @@ def _run(context: StageContext, spec: ProcessStage, batches: Iterator[pa.RecordB
     epoch, statistics = context.rpc.request_input(context.subtopology, 0, 1), EpochStatistics()
     given = [batch for batch in batches if batch.num_rows]
     writes: dict[str, list[pa.RecordBatch]] = {state.store: [] for state in spec.states}
+    made: dict[int, pa.RecordBatch] = {}
     if given:
         rows = one_batch(pa.Table.from_batches(given))
         belongs = rows.column(0).is_valid()
         statistics.drop(NO_KEY, len(belongs) - belongs.true_count)
         rows = rows.filter(belongs)
         for partition, mine in _by_partition(rows):
-            yield _processed(context.rpc, spec, partition, mine, epoch.stream_times.get(partition), writes, statistics)
+            kept = None
+            if spec.shared:
+                kept = context.rpc.kept(context.subtopology, epoch.run, spec.name, partition, spec.given)
+            if kept is None:
+                kept = _processed(context.rpc, spec, partition, mine, epoch, writes, statistics)
+                made[partition] = kept
+            yield kept
     split = task_number()
     for store, written in writes.items():
         if written:
@@ -78,16 +97,24 @@ def _run(context: StageContext, spec: ProcessStage, batches: Iterator[pa.RecordB
             context.rpc.write(context.subtopology, epoch.run, context.branch, split, store, table)
     if statistics.late or statistics.dropped:
         context.report(epoch.run, split, f"{PROCESSING} {spec.name}", statistics)
+    if spec.shared:
+        # Last: who finds it can count on the writes that go with it.
+        for partition, batch in made.items():
+            context.rpc.keep(context.subtopology, epoch.run, spec.name, partition, batch)
 
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each task's rows, in the order of their offsets; those of a record stay in theirs."""
+    """Each task's rows, in the order of their offsets; those of a record stay in theirs.
+
+    Those of `task_rows` are taken out.
+    """
     partitions = rows.column(0).to_numpy(zero_copy_only=False)
     offsets = pc.fill_null(rows.column(3), 0).to_numpy(zero_copy_only=False)
     order, runs = runs_of(partitions)
     for partition, start, end in runs:
         mine = order[start:end]
         mine = mine[np.argsort(offsets[mine], kind="stable")]
+        mine = mine[offsets[mine] != OF_THE_TASK]
         yield partition, rows.take(pa.array(mine))
 
 
@@ -96,16 +123,17 @@ def _processed(
     spec: ProcessStage,
     partition: int,
     batch: pa.RecordBatch,
-    read: int | None,
+    epoch: SplitInput,
     writes: dict[str, list[pa.RecordBatch]],
     statistics: EpochStatistics,
 ) -> pa.RecordBatch:
-    """What the processor makes of a task's rows. `read`: the stream time before."""
+    """What the processor makes of a task's rows."""
     _, times, stream_times, offsets, *columns = batch.columns
     table = pa.Table.from_arrays(columns, names=spec.rows.names).cast(spec.rows)
     group = [table[name].combine_chunks() for name in spec.group]
     rows = Rows(table, group_keys(spec.group, group), possible(times), stream_times, offsets)
     latest = pc.max(stream_times).as_py()
+    read = epoch.stream_times.get(partition)
     now = read if latest is None else latest if read is None else max(latest, read)
     states = {
         state.name: State(
@@ -114,7 +142,8 @@ def _processed(
         )
         for state in spec.states
     }  # fmt: skip
-    made = spec.processor.process(rows, TaskState(partition, now, states))
+    task = TaskState(partition, now, states, epoch.positions.get(partition, 0), epoch.now)
+    made = spec.processor.process(rows, task)
     statistics.late += made.late
     for reason, count in made.dropped:
         statistics.drop(reason, count)
@@ -126,14 +155,14 @@ def _given(spec: ProcessStage, made: Made, partition: int, now: int | None, rows
     of = made.of.cast(pa.int64())
     times = pc.coalesce(rows.times.take(of) if made.times is None else made.times, pa.scalar(now, pa.int64()))
     stream_times = pc.coalesce(rows.stream_times.take(of), pa.scalar(now, pa.int64()))
-    offsets = pc.coalesce(rows.offsets.take(of) if made.offsets is None else made.offsets, pc.max(rows.offsets))
+    last = pc.max(rows.offsets).cast(pa.int64())
+    offsets = pc.coalesce(rows.offsets.take(of) if made.offsets is None else made.offsets, last)
     internal = [pa.repeat(pa.scalar(partition, pa.int32()), count), times, stream_times, offsets]
     try:
         columns = made.rows.select(spec.output.names).cast(spec.output).columns
     except (pa.ArrowException, KeyError, ValueError) as error:
         raise ProcessorError(f"processor {spec.name!r} gave other columns than it said: {error}") from None
-    names = [*GIVEN, *(f"_{number}" for number in range(len(columns)))]
-    return pa.RecordBatch.from_arrays([*internal, *(each.combine_chunks() for each in columns)], names=names)
+    return pa.RecordBatch.from_arrays([*internal, *(each.combine_chunks() for each in columns)], schema=spec.given)
 
 
 class _Access:
@@ -146,10 +175,12 @@ class _Access:
         partitions = pa.repeat(pa.scalar(self._partition, pa.int32()), len(keys))
         return self._rpc.lookup(self._store, partitions, keys)
 
-    def scan(self, starts: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    def scan(
+        self, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+    ) -> tuple[pa.Array, pa.Array, pa.Array]:
         if not len(starts):
             return pa.array([], pa.int32()), pa.array([], pa.binary()), pa.array([], pa.binary())
-        rows = one_batch(self._rpc.scan(self._store, self._partition, starts, ends))
+        rows = one_batch(self._rpc.scan(self._store, self._partition, starts, ends, most_bytes))
         return rows.column(0), rows.column(1), rows.column(2)
 
     def write(self, keys: pa.Array, values: pa.Array) -> None:

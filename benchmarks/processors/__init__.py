@@ -1,0 +1,1 @@
+"""Functions that keep state by key, beside Spark's own."""
