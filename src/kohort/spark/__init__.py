@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         sum_,
         variance,
     )
+    from kohort.spark.program.cogroups import CogroupedStreams, cogroup
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.emission import at_most_every
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
@@ -47,11 +48,11 @@ if TYPE_CHECKING:
     from kohort.spark.state.errors import StateDirectoryError
 
 __all__ = [
-    "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
-    "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
-    "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "collect", "count",
-    "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "sliding", "stddev",
-    "sum_", "value_state", "variance", "window",
+    "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "CogroupedStreams", "DeadLetter", "Drop", "Fail",
+    "GlobalTable", "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream",
+    "StreamsApp", "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "cogroup",
+    "collect", "count", "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_",
+    "sliding", "stddev", "sum_", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -78,6 +79,7 @@ _HOME: Final = {
     "sliding": "program.sliding_windows",
     "window": "program.windows",
     **dict.fromkeys(("list_state", "map_state", "value_state"), "program.state_definitions"),
+    **dict.fromkeys(("CogroupedStreams", "cogroup"), "program.cogroups"),
     **dict.fromkeys(_STREAMS, "program.streams"),
 }
 

@@ -86,3 +86,18 @@ def test_a_batch_that_was_begun_is_the_same_again_whatever_the_limit() -> None:
 def test_a_batch_whose_end_is_not_seen_yet_waits() -> None:
     this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 50})
     assert this.next({At("s", 0): 10}, [T0], _ten, until={At("s", 0): 60}) is None
+
+
+def test_each_topic_of_a_stream_has_an_epoch_in_a_round() -> None:
+    inputs = SubtopologyInputs("a", {"table": "t"}, ("b",))
+    ends = {At("t", 0): 1, At("a", 0): 30, At("b", 0): 5, At("b", 1): 5}
+    positions = dict.fromkeys(ends, 0)
+    this, seen = PollRound({"0": inputs}, ends), []
+    while (plan := this.next(positions, [T0, T1], _ten)) is not None:
+        seen.append((plan.input, plan.ranges))
+        _moved(positions, plan)
+    assert seen == [
+        ("table", (OffsetRange("t", 0, 0, 1),)),
+        (STREAM, (OffsetRange("a", 0, 0, 10),)),
+        (STREAM, (OffsetRange("b", 0, 0, 5), OffsetRange("b", 1, 0, 5))),
+    ]

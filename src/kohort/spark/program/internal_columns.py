@@ -28,5 +28,8 @@ WINDOW_START: Final = "_window"
 HEADERS: Final = "_headers"
 """ARRAY<STRUCT<key: STRING, value: BINARY>>: a record's headers, where a stream asks for them. Users see it."""
 
+TOPIC: Final = "_topic"
+"""STRING: the topic that a record is from, where a stream asks for that. Users see it."""
+
 RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START})
 """Those of users have other names."""

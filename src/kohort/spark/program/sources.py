@@ -12,7 +12,7 @@ from kohort.spark.internals import error_sentence
 from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.internal_columns import HEADERS
+from kohort.spark.program.internal_columns import HEADERS, TOPIC
 from kohort.spark.program.registered_sources import read_by_registry
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 
@@ -37,7 +37,10 @@ else:
 
 @dataclass(eq=False)
 class SourceDef:
-    """A topic that is read, as the user defines it. `schema` isn't parsed yet, since that takes a Spark session."""
+    """A topic that is read, as the user defines it, or with `others` several, or a pattern of such.
+
+    `schema` isn't parsed yet, since that takes a Spark session. `topics_shown`: whether rows have `_topic`.
+    """
 
     topic: str
     schema: Schema | None
@@ -55,6 +58,9 @@ class SourceDef:
     registry: SchemaRegistry | None = None
     subject: str | None = None
     delimiter: str | None = None
+    others: tuple[str, ...] = ()
+    pattern: bool = False
+    topics_shown: bool = False
 
 
 @dataclass(eq=False)
@@ -107,6 +113,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         )
     if definition.headers:
         rows = _with_headers(where, rows)
+    if definition.topics_shown:
+        rows = _with_topic(where, rows)
     for name in definition.key:
         if isinstance(kind := one_of(f"{where}: key {name!r}", name, schema), (ArrayType, MapType, StructType)):
             raise ProgramError(f"{where}: key {name!r} is {kind.simpleString().upper()}, which no record's key holds")
@@ -138,7 +146,18 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         headers=definition.headers,
         registry=registry,
         csv=csv,
+        others=definition.others,
+        pattern=definition.pattern,
+        topics_shown=definition.topics_shown,
     )
+
+
+def _with_topic(where: str, rows: StructType) -> StructType:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    schema = StructType([*rows.fields, StructField(TOPIC, StringType())])
+    check_names(where, schema.names)
+    return schema
 
 
 def _with_headers(where: str, rows: StructType) -> StructType:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "FunctionDef", "GlobalTable", "Graph", "GroupedStream",
     "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream",
-    "StreamJoinDef", "Table", "TransformDef",
+    "StreamJoinDef", "Table", "TransformDef", "UnionDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -123,6 +123,20 @@ class RepartitionDef:
 
 
 @dataclass(eq=False)
+class UnionDef:
+    """Rows of several streams.
+
+    Attributes:
+        allow_missing: whether columns that some don't have are null there.
+        what: the method that made it.
+    """
+
+    streams: tuple[Stream, ...]
+    allow_missing: bool
+    what: str = "union"
+
+
+@dataclass(eq=False)
 class OutputDef:
     """A topic that is written."""
 
@@ -195,7 +209,7 @@ class ForEachBatchDef:
     function: Callable[[DataFrame, str], object]
 
 
-Origin = SourceDef | RepartitionDef | AggregateDef
+Origin = SourceDef | RepartitionDef | AggregateDef | UnionDef
 StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef
 End = SinkDef | ForEachBatchDef | AggregateDef
 
@@ -246,7 +260,7 @@ class Stream(Shortcuts):
     """
 
     instead = (
-        "it has transform, where, select, with_columns, branch, peek, join, join_stream, repartition, dedupe, "
+        "it has transform, where, select, with_columns, branch, peek, join, join_stream, union, repartition, dedupe, "
         "group_by, to and for_each_batch"
     )
 
@@ -382,6 +396,29 @@ class Stream(Shortcuts):
         return self._with(
             StreamJoinDef(other, columns, how, before_ms, after_ms, duration_ms("grace", grace, least=0), name)
         )
+
+    def union(self, *others: Stream, allow_missing_columns: bool = False) -> Stream:
+        """The rows of this stream and of others, with columns by name: `orders_eu.union(orders_us).to("orders")`.
+
+        What comes then is done with each of them, as long as it goes row by row. Where state begins (a function,
+        repetitions, last rows, ranks, joins of streams, `repartition`) all go through one topic; an aggregate's rows
+        meet in its own. Rows of one key keep their order within each stream, and have none between them.
+
+        Args:
+            others: streams of the same application.
+            allow_missing_columns: whether columns that some of them don't have are null there.
+
+        Raises:
+            ProgramError: there are none, or something else than streams.
+        """
+        if not others:
+            raise ProgramError("union takes other streams, as orders_eu.union(orders_us)")
+        for each in others:
+            if not isinstance(each, Stream):
+                raise ProgramError(f"union takes streams, not {each!r}")
+            if each._graph is not self._graph:
+                raise ProgramError("union: a stream of another StreamsApp can't be read here")
+        return Stream(self._graph, UnionDef((self, *others), bool(allow_missing_columns)))
 
     def repartition(self, *columns: str, name: str | None = None, partitions: int = 0) -> Stream:
         """The same rows, spread over tasks by these columns: through a topic of its own, `{app}-{name}-repartition`.
@@ -542,6 +579,8 @@ class Stream(Shortcuts):
                 what = f"repartitioned by {', '.join(columns)}"
             case AggregateDef(name=name):
                 what = f"aggregate {name}"
+            case UnionDef(streams=streams):
+                what = f"union of {len(streams)}"
         return f"Stream({what}{', …' if self._steps else ''})"
 
 

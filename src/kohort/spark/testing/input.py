@@ -41,8 +41,7 @@ class InputRows:
 
     def __init__(self, source: SourceSpec, *, plain_decimals: bool) -> None:
         self._source, self._plain_decimals = source, plain_decimals
-        derived = {each.name for each in source.derived} | ({HEADERS} if source.headers else set())
-        self._values = StructType([each for each in source.schema.fields if each.name not in derived])
+        self._values = StructType([each for each in source.schema.fields if each.name not in source.added])
 
     def records(self, rows: Rows, key: Key | Sequence[Key], times: Time | Sequence[Time] | None, now: int) -> pa.Table:
         """Records: key, value, timestamp (ms), and headers where the stream has them.

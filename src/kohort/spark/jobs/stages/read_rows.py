@@ -22,7 +22,7 @@ from kohort.spark.jobs.stages.context import READING, Stage, StageContext, split
 from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
 
 if TYPE_CHECKING:
     from kohort.spark.formats.csv_format import CsvFields
@@ -56,7 +56,7 @@ class RowsReading:
         null_partitions: whether rows of records without a key, which may lie in any partition, have no `_partition`.
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
-        headers: whether `_headers`, which isn't in the values, is in `schema`.
+        headers, topics: whether `_headers` and `_topic`, which aren't in the values, are in `schema`.
         registry: how values are read that have the id of a registered schema.
         csv: what is in a record of CSV.
     """
@@ -78,6 +78,7 @@ class RowsReading:
     tombstones: bool = True
     keyless: bool = True
     headers: bool = False
+    topics: bool = False
     registry: RegistryReading | None = None
     csv: CsvFields | None = None
 
@@ -176,7 +177,8 @@ def _decode_values(
     if reading.format == "encoded":
         batch = read_objects(fetched.values, _arrow_schema(reading.schema), f"topic {fetched.topic}")
         return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
-    added = (*(each.name for each in reading.derived), *([HEADERS] if reading.headers else []))
+    shown = [name for name, is_shown in ((HEADERS, reading.headers), (TOPIC, reading.topics)) if is_shown]
+    added = (*(each.name for each in reading.derived), *shown)
     schema = _without(reading.schema, added)
     decoder = _decoder(reading.format, schema, reading.avro_schema, reading.times, reading.registry, reading.csv)
     decoded = decoder.decode(fetched.values)
@@ -194,6 +196,8 @@ def _decode_values(
         columns[each.name] = each.of(columns[each.column] if each.function else fetched.times)
     if reading.headers:
         columns[HEADERS] = fetched.records.column("headers").cast(_arrow_schema(reading.schema).field(HEADERS).type)
+    if reading.topics:
+        columns[TOPIC] = pa.repeat(fetched.topic, len(fetched.partitions)).cast(pa.string())
     return {name: columns[name] for name in _arrow_schema(reading.schema).names}, fetched
 
 
