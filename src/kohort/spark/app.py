@@ -105,6 +105,9 @@ class StreamsApp:
         tombstones: Literal["drop", "keep"] = "drop",
         headers: bool = False,
         topics: bool = False,
+        key_format: str | None = None,
+        key_schema: Schema | None = None,
+        key_subject: str | None = None,
         schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
         delimiter: str | None = None,
@@ -145,6 +148,12 @@ class StreamsApp:
             headers: whether rows have the records' headers, as the column `_headers`, which is an ARRAY of STRUCTs with
                 a `key`, STRING, and a `value`, BINARY.
             topics: whether rows have the topic that they are from, as the column `_topic`, a STRING.
+            key_format: of the records' keys, whose columns rows have then, too: as of values. Of "string" it is the
+                column `key`, which the stream is keyed by; others are found by their bytes, so rows move before they
+                are aggregated. With an application's or the stream's registry Avro keys have an id.
+            key_schema: the columns of the keys. Those of a record without a key are null. A single column of Avro may
+                have a schema that is no record's, as "long".
+            key_subject: the one that has the keys' schema where `key_schema` doesn't; by default `{topic}-key`.
             schema_registry: where the schemas are whose ids the values have; by default the application's, if
                 `avro_schema` isn't given. False for plain Avro beside it.
             subject: the one that has the schema to read values as; by default `{topic}-value`, of the first topic. Its
@@ -166,6 +175,7 @@ class StreamsApp:
         if tombstones not in ("drop", "keep"):
             raise ProgramError(f'{where}: tombstones={tombstones!r}: "drop" or "keep"')
         source.tombstones, source.headers, source.topics_shown = tombstones == "keep", bool(headers), bool(topics)
+        self._keys(where, source, key_format, key_schema, key_subject, schema_registry)
         if offset_reset not in ("earliest", "latest"):
             raise ProgramError(f'{where}: offset_reset={offset_reset!r}: "earliest" or "latest"')
         source.event_time, source.derived, source.offset_reset = event_time, derived, offset_reset
@@ -442,6 +452,31 @@ class StreamsApp:
         definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, what == "global_table")
         self._graph.sources.append(definition)
         return definition
+
+    def _keys(
+        self,
+        where: str,
+        source: SourceDef,
+        key_format: str | None,
+        schema: Schema | None,
+        subject: str | None,
+        registry: SchemaRegistry | Literal[False] | None,
+    ) -> None:
+        if key_format is None:
+            if schema is not None or subject is not None:
+                raise ProgramError(f'{where}: say in which format the keys are, as key_format="avro"')
+            return
+        known_format(f"{where}: key_format", key_format)
+        if key_format == "csv":
+            raise ProgramError(f"{where}: keys aren't read as CSV: read them as text, and split that in a transform")
+        if source.key and key_format not in ("string", "json"):
+            raise ProgramError(
+                f"{where}: key={source.key!r} says that records lie where these columns lead to as text, and with "
+                f"key_format={key_format!r} they lie where the key's bytes lead to: leave key= out"
+            )
+        others = None if registry is False else registry or self._graph.registry
+        source.key_format, source.key_schema, source.key_subject = key_format, schema, subject
+        source.key_registry = used_registry(f"{where}: key_format", key_format, None, others)
 
     def _source(self, what: str, read: SourceTopics, key: tuple[str, ...], **reading: Unpack[_Reading]) -> SourceDef:
         schema, format, on_error = reading["schema"], reading["format"], reading["on_error"]  # noqa: A001

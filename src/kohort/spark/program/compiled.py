@@ -17,6 +17,7 @@ from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
 from kohort.spark.program.processor_specs import Process
+from kohort.spark.program.record_keys import KeyReading, KeyWriting
 from kohort.spark.program.windows import WindowSpec
 from kohort.streams.topology import Topology
 
@@ -67,6 +68,7 @@ class SourceSpec:
         others: topics that are read with it, alike.
         pattern: whether `topic` is a pattern of topics' names. `others` are those it matches, as far as they are known.
         topics_shown: whether the schema has `_topic`, which isn't in the values.
+        key_read: how the columns of the records' keys are read, which aren't in the values either; None for none.
     """
 
     topic: str
@@ -87,6 +89,7 @@ class SourceSpec:
     others: tuple[str, ...] = ()
     pattern: bool = False
     topics_shown: bool = False
+    key_read: KeyReading | None = None
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -97,7 +100,8 @@ class SourceSpec:
     def added(self) -> tuple[str, ...]:
         """The columns of the schema that are made of records, not of what is in their values."""
         shown = {HEADERS: self.headers, TOPIC: self.topics_shown}
-        return (*(each.name for each in self.derived), *(name for name, is_shown in shown.items() if is_shown))
+        keys = () if self.key_read is None else self.key_read.columns
+        return (*(each.name for each in self.derived), *(name for name, is_shown in shown.items() if is_shown), *keys)
 
     def each(self) -> Iterator[SourceSpec]:
         """One for each of its topics."""
@@ -360,6 +364,7 @@ class ToTopic:
         plain_decimals: of an aggregate's key: see `kohort.spark.jobs.arrow_key_encoding.key_texts`.
         registry: the registered schema of the value; None for values without an id.
         delimiter: between the fields of CSV.
+        key_written: the format of the key, if it isn't `Route.TEXT`.
     """
 
     topic: str
@@ -375,6 +380,7 @@ class ToTopic:
     tombstone: str | Column | None = None
     registry: RegistryWriting | None = None
     delimiter: str = ","
+    key_written: KeyWriting | None = None
 
 
 @dataclass(frozen=True)

@@ -339,8 +339,10 @@ class _Compiler:
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
         rows = self._rows(source.schema)
-        where, partitioner = f"stream {origin.topic!r}", source.partitioner
-        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, partitioner=partitioner)
+        where, partitioner, lost = f"stream {origin.topic!r}", source.partitioner, ""
+        if source.key_read is not None and not source.key:
+            lost = f"its records' keys are {source.key_read.format}, and lie where their bytes lead to, not their text"
+        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, lost, partitioner=partitioner)
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
         where = f"{flow.where}: {_label(step.function)}"

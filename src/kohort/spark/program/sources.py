@@ -13,6 +13,7 @@ from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import HEADERS, TOPIC
+from kohort.spark.program.record_keys import KeyReading, key_reading
 from kohort.spark.program.registered_sources import read_by_registry
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 
@@ -61,6 +62,10 @@ class SourceDef:
     others: tuple[str, ...] = ()
     pattern: bool = False
     topics_shown: bool = False
+    key_format: str | None = None
+    key_schema: Schema | None = None
+    key_subject: str | None = None
+    key_registry: SchemaRegistry | None = None
 
 
 @dataclass(eq=False)
@@ -115,8 +120,16 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         rows = _with_headers(where, rows)
     if definition.topics_shown:
         rows = _with_topic(where, rows)
-    for name in definition.key:
-        if isinstance(kind := one_of(f"{where}: key {name!r}", name, schema), (ArrayType, MapType, StructType)):
+    keys, key = None, definition.key
+    if definition.key_format is not None:
+        keys = key_reading(
+            where, definition.key_format, definition.key_schema, definition.key_registry,
+            definition.key_subject or f"{definition.topic}-key", parsed_schema,
+        )  # fmt: skip
+        rows = _with_keys(where, rows, keys)
+        key = key or (keys.columns if keys.format == "string" else ())
+    for name in key:
+        if isinstance(kind := one_of(f"{where}: key {name!r}", name, rows), (ArrayType, MapType, StructType)):
             raise ProgramError(f"{where}: key {name!r} is {kind.simpleString().upper()}, which no record's key holds")
     avro_schema = definition.avro_schema
     if definition.format == "avro" and avro_schema is None and registry is None:
@@ -134,7 +147,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         topic=definition.topic,
         schema=rows,
         format=definition.format,
-        key=definition.key,
+        key=key,
         event_time=event_time,
         offset_reset=definition.offset_reset,
         on_error=definition.on_error,
@@ -149,7 +162,17 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         others=definition.others,
         pattern=definition.pattern,
         topics_shown=definition.topics_shown,
+        key_read=keys,
     )
+
+
+def _with_keys(where: str, rows: StructType, keys: KeyReading) -> StructType:
+    from pyspark.sql.types import StructType
+
+    columns = StructType.fromJson(json.loads(keys.schema))
+    schema = StructType([*rows.fields, *columns.fields])
+    check_names(where, schema.names)
+    return schema
 
 
 def _with_topic(where: str, rows: StructType) -> StructType:

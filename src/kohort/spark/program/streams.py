@@ -151,6 +151,10 @@ class OutputDef:
     subject: str | None = None
     auto_register: bool = True
     delimiter: str = ","
+    key_format: str | None = None
+    key_schema: str | None = None
+    key_subject: str | None = None
+    key_registry: SchemaRegistry | None = None
 
 
 def output_of(
@@ -492,6 +496,9 @@ class Stream(Shortcuts):
         subject: str | None = None,
         auto_register: bool = True,
         delimiter: str = ",",
+        key_format: str | None = None,
+        key_schema: str | None = None,
+        key_subject: str | None = None,
     ) -> Stream:
         """Write the rows to a topic, and go on with this stream.
 
@@ -510,6 +517,11 @@ class Stream(Shortcuts):
             auto_register: whether the schema is registered when the application starts. Otherwise it has to be there
                 already; without `schema` it is the subject's newest.
             delimiter: between the fields of CSV.
+            key_format: of the key, instead of the above: any but CSV. Of "json" it is an object, of "avro" one column's
+                own type, as serializers of a number write it, and of several columns a record. A row whose only key
+                column is null has no key. Of formats with a registry, keys have the id of their schema.
+            key_schema: for Avro keys: the schema, as JSON, instead of the one that follows from the columns.
+            key_subject: the keys' schema's; by default `{topic}-key`.
             headers: the column that makes the record's headers, which is left out of the value: a MAP of STRING to
                 BINARY or STRING, or an ARRAY of STRUCTs with `key` and `value` of these types, as `_headers` is.
             tombstone: a condition, as text or Column, under which the record has no value: it deletes its key's then.
@@ -531,9 +543,21 @@ class Stream(Shortcuts):
             raise ProgramError(f'{where}: a subject is of a registry: say schema_registry=…, and format="avro"')
         if registry is not None and column is not None and subject is None:
             raise ProgramError(f"{where}: rows go to several topics, so say whose schema it is: subject=…")
+        if key_format is None and (key_schema is not None or key_subject is not None):
+            raise ProgramError(f'{where}: say in which format the key is, as key_format="avro"')
+        keys = None
+        if key_format is not None:
+            known_format(f"{where}: key_format", key_format)
+            if key is None or key_format == "csv":
+                raise ProgramError(f"{where}: key_format={key_format!r}: say key=, and any format but csv")
+            others = None if schema_registry is False else schema_registry or self._graph.registry
+            keys = used_registry(f"{where}: key_format", key_format, None, others)
+            if keys is not None and column is not None and key_subject is None:
+                raise ProgramError(f"{where}: rows go to several topics, so say whose schema it is: key_subject=…")
         output = replace(
             output, headers=headers, tombstone=tombstone, registry=registry, subject=subject,
-            auto_register=auto_register, delimiter=delimiter,
+            auto_register=auto_register, delimiter=delimiter, key_format=key_format, key_schema=key_schema,
+            key_subject=key_subject, key_registry=keys,
         )  # fmt: skip
         self._graph.ends.append(SinkDef(self, output))
         return self
