@@ -298,7 +298,8 @@ class StreamsApp:
         """
         where = f"queue {topic!r}"
         source = self._source(
-            "queue", topic, (), schema=schema, format=format, on_error=Drop(), avro_schema=avro_schema,
+            "queue", SourceTopics(check_name("queue(topic)", topic)), (),
+            schema=schema, format=format, on_error=Drop(), avro_schema=avro_schema,
             times=time_formats(where, format, timestamp_format, time_zone), partitioner="murmur2",
             registry=schema_registry, subject=subject, delimiter=delimiter,
         )  # fmt: skip

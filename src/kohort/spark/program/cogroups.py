@@ -8,7 +8,7 @@ from typing import Final
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.aggregates.filtered import over
-from kohort.spark.program.compiled import Emit
+from kohort.spark.program.emission import Emit
 from kohort.spark.program.missing_methods import Advised
 from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.streams import Aggregated, GroupedStream, Stream, UnionDef
@@ -35,7 +35,7 @@ class CogroupedStreams(Advised):
 
         Args:
             name: of the store, as of `GroupedStream.aggregate`.
-            emit: "update" or "close", as there.
+            emit: as there.
             aggregations: by stream, the columns of the result, as `orders={"n": count(), "owed": sum_("total")}`.
 
         Raises:

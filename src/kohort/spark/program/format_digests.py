@@ -35,7 +35,7 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
         stores |= {state.store: _state(step, state) for step in subtopology.processors for state in step.states}
         if isinstance(subtopology.input, RowsInput):
             stores[ROWS] = _rows(subtopology.input)
-        found[subtopology.input.topic] = stores
+        found |= dict.fromkeys(subtopology.input.topics, stores)
     return found
 
 
