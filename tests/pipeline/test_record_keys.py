@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -15,7 +16,10 @@ from pyspark.sql import SparkSession
 from kohort.protocol.records.partitioner import partition_of
 from kohort.spark import Drop, ProgramError, StreamsApp, count
 from kohort.spark.testing import TestDriver
+from kohort.testing.broker import Broker
 from tests.spark.formats.fake_registry import fake_registry
+
+from .applications import create_topics, producer, read, run_in_steps
 
 RECORD: dict[str, Any] = {
     "type": "record",
@@ -145,3 +149,25 @@ def test_what_cannot_be_a_key_is_said(spark: SparkSession, mistake: str) -> None
     with pytest.raises(ProgramError, match=re.escape(said)):
         write(app)
         app.compile(spark)
+
+
+def test_a_client_of_others_writes_and_reads_such_keys(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    servers = kohort_fresh_broker.bootstrap_servers
+    create_topics(servers, "numbers", "out")
+    sent = [avro("long", each) for each in (7, -8, 2**40)]
+
+    def send() -> int:
+        sending = producer(servers)
+        for key in sent:
+            sending.produce("numbers", b'{"n": 1}', key)
+        sending.flush()
+        return len(sent)
+
+    app = StreamsApp("shops", bootstrap_servers=servers, state_dir=tmp_path)
+    numbers = app.stream("numbers", schema="n INT", key_format="avro", key_schema="id BIGINT")
+    numbers.with_columns(id="id + 1").to("out", key="id", key_format="avro")
+    run_in_steps(app, spark, [send])
+    found = {each.key(): each.partition() for each in read(servers, "out")}
+    assert found == {key: partition_of(key, 2) for key in (avro("long", each) for each in (8, -7, 2**40 + 1))}
