@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         sum_,
         variance,
     )
+    from kohort.spark.program.cogroups import CogroupedStreams, cogroup
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.emission import at_most_every
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
@@ -48,11 +49,11 @@ if TYPE_CHECKING:
     from kohort.spark.state.errors import StateDirectoryError
 
 __all__ = [
-    "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
-    "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
-    "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "collect", "count",
-    "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "session", "sliding",
-    "stddev", "sum_", "unlimited", "value_state", "variance", "window",
+    "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "CogroupedStreams", "DeadLetter", "Drop", "Fail",
+    "GlobalTable", "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream",
+    "StreamsApp", "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "cogroup",
+    "collect", "count", "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_",
+    "session", "sliding", "stddev", "sum_", "unlimited", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -80,6 +81,7 @@ _HOME: Final = {
     **dict.fromkeys(("session", "unlimited"), "program.session_windows"),
     "window": "program.windows",
     **dict.fromkeys(("list_state", "map_state", "value_state"), "program.state_definitions"),
+    **dict.fromkeys(("CogroupedStreams", "cogroup"), "program.cogroups"),
     **dict.fromkeys(_STREAMS, "program.streams"),
 }
 

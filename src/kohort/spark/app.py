@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
@@ -16,6 +17,7 @@ from kohort.spark.program.registered_outputs import register_schemas
 from kohort.spark.program.registries import registry_of, used_registry
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
+from kohort.spark.program.source_topics import SourceTopics, source_topics
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
 
@@ -87,8 +89,9 @@ class StreamsApp:
 
     def stream(
         self,
-        topic: str,
+        topic: str | Sequence[str] | None = None,
         *,
+        pattern: str | None = None,
         schema: Schema | None = None,
         format: str = "json",  # noqa: A002
         key: str | Sequence[str] | None = None,
@@ -101,14 +104,22 @@ class StreamsApp:
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
         tombstones: Literal["drop", "keep"] = "drop",
         headers: bool = False,
+        topics: bool = False,
+        key_format: str | None = None,
+        key_schema: Schema | None = None,
+        key_subject: str | None = None,
         schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
         delimiter: str | None = None,
     ) -> Stream:
-        """A topic's records as rows.
+        """A topic's records as rows, or those of several topics that are alike.
 
         Args:
-            topic: its name. It must exist, and each topic is read once: a stream may have many branches.
+            topic: its name, or several, as ["orders-eu", "orders-us"]. They must exist, and each is read once: a stream
+                may have many branches. A task has its partition of each.
+            pattern: instead, an expression that topics' names match as a whole, as "orders-.*", in what RE2 and Java
+                have in common. When a topic comes that it matches, instances start again by themselves, and read it
+                from its beginning. Groups of `kohort serve` take patterns, Apache Kafka doesn't yet.
             schema: the value's columns, as DDL ("origin STRING, dep_delay DOUBLE") or StructType. Columns that a record
                 lacks are null, what else it has isn't read. `_timestamp TIMESTAMP` among them is the record's own
                 timestamp. "string" and "raw" have one column, by default `value`. Where a registry has the schema, that
@@ -136,27 +147,37 @@ class StreamsApp:
                 rows of nulls of them.
             headers: whether rows have the records' headers, as the column `_headers`, which is an ARRAY of STRUCTs with
                 a `key`, STRING, and a `value`, BINARY.
+            topics: whether rows have the topic that they are from, as the column `_topic`, a STRING.
+            key_format: of the records' keys, whose columns rows have then, too: as of values. Of "string" it is the
+                column `key`, which the stream is keyed by; others are found by their bytes, so rows move before they
+                are aggregated. With an application's or the stream's registry Avro keys have an id.
+            key_schema: the columns of the keys. Those of a record without a key are null. A single column of Avro may
+                have a schema that is no record's, as "long".
+            key_subject: the one that has the keys' schema where `key_schema` doesn't; by default `{topic}-key`.
             schema_registry: where the schemas are whose ids the values have; by default the application's, if
                 `avro_schema` isn't given. False for plain Avro beside it.
-            subject: the one that has the schema to read values as; by default `{topic}-value`. Its newest version
-                counts, as it is when the program is compiled.
+            subject: the one that has the schema to read values as; by default `{topic}-value`, of the first topic. Its
+                newest version counts, as it is when the program is compiled.
             delimiter: between the fields of CSV, whose names are those of `schema`, in their order; by default a comma.
 
         Raises:
             ProgramError: arguments that can't be, or a topic that is read already.
         """
-        event_time, derived = event_time_of(f"stream {topic!r}", event_time)
-        columns = () if key is None else column_names(f"stream {topic!r}: key", key)
+        read = source_topics(topic, pattern)
+        where = f"stream {read.name!r}"
+        event_time, derived = event_time_of(where, event_time)
+        columns = () if key is None else column_names(f"{where}: key", key)
         source = self._source(
-            "stream", topic, columns, schema=schema, format=format, on_error=on_error, avro_schema=avro_schema,
-            times=time_formats(f"stream {topic!r}", format, timestamp_format, time_zone), partitioner=partitioner,
+            "stream", read, columns, schema=schema, format=format, on_error=on_error, avro_schema=avro_schema,
+            times=time_formats(where, format, timestamp_format, time_zone), partitioner=partitioner,
             registry=schema_registry, subject=subject, delimiter=delimiter,
         )  # fmt: skip
         if tombstones not in ("drop", "keep"):
-            raise ProgramError(f'stream {topic!r}: tombstones={tombstones!r}: "drop" or "keep"')
-        source.tombstones, source.headers = tombstones == "keep", bool(headers)
+            raise ProgramError(f'{where}: tombstones={tombstones!r}: "drop" or "keep"')
+        source.tombstones, source.headers, source.topics_shown = tombstones == "keep", bool(headers), bool(topics)
+        self._keys(where, source, key_format, key_schema, key_subject, schema_registry)
         if offset_reset not in ("earliest", "latest"):
-            raise ProgramError(f'stream {topic!r}: offset_reset={offset_reset!r}: "earliest" or "latest"')
+            raise ProgramError(f'{where}: offset_reset={offset_reset!r}: "earliest" or "latest"')
         source.event_time, source.derived, source.offset_reset = event_time, derived, offset_reset
         self._graph.sources.append(source)
         return Stream(self._graph, source)
@@ -277,7 +298,8 @@ class StreamsApp:
         """
         where = f"queue {topic!r}"
         source = self._source(
-            "queue", topic, (), schema=schema, format=format, on_error=Drop(), avro_schema=avro_schema,
+            "queue", SourceTopics(check_name("queue(topic)", topic)), (),
+            schema=schema, format=format, on_error=Drop(), avro_schema=avro_schema,
             times=time_formats(where, format, timestamp_format, time_zone), partitioner="murmur2",
             registry=schema_registry, subject=subject, delimiter=delimiter,
         )  # fmt: skip
@@ -377,6 +399,7 @@ class StreamsApp:
         from kohort.spark.jobs.first_job import first_job
         from kohort.spark.runtime.application import run_application
         from kohort.spark.runtime.shutdown import Shutdown
+        from kohort.spark.runtime.topic_watch import run_with_topics
 
         stopping = Shutdown()
         self._runs.append(stopping)
@@ -391,9 +414,11 @@ class StreamsApp:
                 program = self.compile(session)
             if not stopping.asked:
                 register_schemas(program)
-                run_application(
-                    session, program, self.settings, listeners=listeners, progress=progress, stopping=stopping
-                )
+                run = functools.partial(
+                    run_application, session, settings=self.settings, listeners=listeners, progress=progress,
+                    stopping=stopping,
+                )  # fmt: skip
+                run_with_topics(program, self.settings.client, run, stopping)
         finally:
             self._runs.remove(stopping)
 
@@ -424,17 +449,41 @@ class StreamsApp:
         self, what: str, topic: str, key: str | Sequence[str], name: str | None, **reading: Unpack[_Reading]
     ) -> TableDef:
         columns = column_names(f"{what} {topic!r}: key", key)
-        source = self._source(what, topic, columns, **reading)
+        source = self._source(what, SourceTopics(check_name(f"{what}(topic)", topic)), columns, **reading)
         definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, what == "global_table")
         self._graph.sources.append(definition)
         return definition
 
-    def _source(self, what: str, topic: str, key: tuple[str, ...], **reading: Unpack[_Reading]) -> SourceDef:
+    def _keys(
+        self,
+        where: str,
+        source: SourceDef,
+        key_format: str | None,
+        schema: Schema | None,
+        subject: str | None,
+        registry: SchemaRegistry | Literal[False] | None,
+    ) -> None:
+        if key_format is None:
+            if schema is not None or subject is not None:
+                raise ProgramError(f'{where}: say in which format the keys are, as key_format="avro"')
+            return
+        known_format(f"{where}: key_format", key_format)
+        if key_format == "csv":
+            raise ProgramError(f"{where}: keys aren't read as CSV: read them as text, and split that in a transform")
+        if source.key and key_format not in ("string", "json"):
+            raise ProgramError(
+                f"{where}: key={source.key!r} says that records lie where these columns lead to as text, and with "
+                f"key_format={key_format!r} they lie where the key's bytes lead to: leave key= out"
+            )
+        others = None if registry is False else registry or self._graph.registry
+        source.key_format, source.key_schema, source.key_subject = key_format, schema, subject
+        source.key_registry = used_registry(f"{where}: key_format", key_format, None, others)
+
+    def _source(self, what: str, read: SourceTopics, key: tuple[str, ...], **reading: Unpack[_Reading]) -> SourceDef:
         schema, format, on_error = reading["schema"], reading["format"], reading["on_error"]  # noqa: A001
         avro_schema, registry, subject = reading["avro_schema"], reading["registry"], reading["subject"]
         partitioner, delimiter = reading["partitioner"], reading["delimiter"]
-        where = f"{what} {topic!r}"
-        check_name(f"{what}(topic)", topic)
+        where = f"{what} {read.name!r}"
         known_format(where, format)
         others = None if registry is False or avro_schema is not None else self._graph.registry
         named = used_registry(where, format, registry or None, others)
@@ -442,6 +491,8 @@ class StreamsApp:
             raise ProgramError(
                 f'{where}: subject={subject!r} is one of a registry: say schema_registry=…, and format="avro"'
             )
+        if read.pattern and named is not None and (schema, avro_schema, subject) == (None, None, None):
+            raise ProgramError(f"{where}: no one topic's subject has the schema: say subject=…, or schema=…")
         if schema is None and format in ("json", "avro", "csv") and named is None:
             raise ProgramError(f'{where}: say the columns, as schema="origin STRING, dep_delay DOUBLE"')
         if avro_schema is not None and format != "avro":
@@ -458,19 +509,21 @@ class StreamsApp:
             raise ProgramError(f'{where}: on_error={on_error!r}: give Fail(), Drop() or DeadLetter("a topic")')
         if isinstance(policy, DeadLetter):
             check_name(f"{where}: DeadLetter(topic)", policy.topic)
-            if policy.topic == topic:
+            if policy.topic in read.named:
                 raise ProgramError(f"{where}: its dead letters can't go to the topic itself: they would come back")
         for each in self._graph.sources:
             source = each.source if isinstance(each, TableDef) else each
-            if source.topic == topic:
+            there = {source.topic, *source.others}
+            for topic in sorted(there & {read.name, *read.others}):
                 kind = "a table" if isinstance(each, TableDef) else "a stream"
                 raise ProgramError(
                     f"topic {topic!r} is read twice: it is {kind} already. Keep what app.stream or app.table gave "
                     f"and use it as often as you like: each use is a branch of its own"
                 )
         return SourceDef(
-            topic, schema, format, key, None, "earliest", policy, avro_schema,
-            times=reading["times"], partitioner=partitioner, registry=named, subject=subject, delimiter=delimiter,
+            read.name, schema, format, key, None, "earliest", policy, avro_schema, others=read.others,
+            pattern=read.pattern, times=reading["times"], partitioner=partitioner, registry=named, subject=subject,
+            delimiter=delimiter,
         )  # fmt: skip
 
 

@@ -99,3 +99,18 @@ def test_tasks_whose_timers_are_due_are_in_an_epoch_without_records() -> None:
 def test_a_batch_that_was_begun_is_ended_before_timers_are_called() -> None:
     this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 5}, {T0})
     assert this.next({At("s", 0): 5}, [T0], _ten, until={At("s", 0): 9}) is None
+
+
+def test_each_topic_of_a_stream_has_an_epoch_in_a_round() -> None:
+    inputs = SubtopologyInputs("a", {"table": "t"}, ("b",))
+    ends = {At("t", 0): 1, At("a", 0): 30, At("b", 0): 5, At("b", 1): 5}
+    positions = dict.fromkeys(ends, 0)
+    this, seen = PollRound({"0": inputs}, ends), []
+    while (plan := this.next(positions, [T0, T1], _ten)) is not None:
+        seen.append((plan.input, plan.ranges))
+        _moved(positions, plan)
+    assert seen == [
+        ("table", (OffsetRange("t", 0, 0, 1),)),
+        (STREAM, (OffsetRange("a", 0, 0, 10),)),
+        (STREAM, (OffsetRange("b", 0, 0, 5), OffsetRange("b", 1, 0, 5))),
+    ]

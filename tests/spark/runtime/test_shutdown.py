@@ -65,6 +65,7 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
     monkeypatch.setattr("kohort.spark.runtime.application.run_application", run_and_stop)
     monkeypatch.setattr(app, "compile", compile_)
     monkeypatch.setattr("kohort.spark.app.register_schemas", lambda _: None)
+    monkeypatch.setattr("kohort.spark.runtime.topic_watch.patterns_of", lambda _: frozenset())
     app.stop()
     app.run(object())  # type: ignore[arg-type]
     (stopping,) = began

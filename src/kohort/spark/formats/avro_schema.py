@@ -67,6 +67,22 @@ def parse(text: str, references: Sequence[tuple[str, str]] = ()) -> AvroSchema:
     return schema
 
 
+def wrapped(text: str, name: str) -> str:
+    """A schema as a record's: one that is none, such as that of a number, as that of one field, as its bytes are."""
+    try:
+        schema = json.loads(text)
+    except ValueError:
+        return text  # `parse` says what is wrong
+    if isinstance(schema, dict) and schema.get("type") == "record":
+        return text
+    return json.dumps({"type": "record", "name": "alone", "fields": [{"name": name, "type": schema}]})
+
+
+def unwrapped(text: str) -> str:
+    """The schema of a record's only field, for itself."""
+    return json.dumps(json.loads(text)["fields"][0]["type"])
+
+
 def unwrap(schema: Any) -> tuple[Any, int]:
     """The type within a union with null, and which branch null is (-1: there's no union).
 

@@ -12,7 +12,7 @@ from kohort.spark.formats import json_schema
 from kohort.spark.formats.avro_columns import columns_of as avro_columns
 from kohort.spark.formats.avro_decoder import AvroDecoder
 from kohort.spark.formats.avro_encoder import AvroEncoder
-from kohort.spark.formats.avro_schema import AvroSchema, evolving_schema, parse
+from kohort.spark.formats.avro_schema import AvroSchema, evolving_schema, parse, wrapped
 from kohort.spark.formats.interfaces import Decoder, Encoder, FormatError
 from kohort.spark.formats.json_decoder import JsonDecoder
 from kohort.spark.formats.json_encoder import JsonEncoder
@@ -41,16 +41,20 @@ class RegistryReading:
 
 
 class AvroFormat:
-    """Avro: each value is read by its writer's schema, as the reader's."""
+    """Avro: each value is read by its writer's schema, as the reader's. One column's may be no record's."""
 
     def __init__(self, columns: spark.StructType, reader: RegisteredSchema | None) -> None:
         self._columns = columns
-        self._reader: AvroSchema | None = None if reader is None else parse(reader.text, reader.references)
+        self._reader: AvroSchema | None = None if reader is None else self._parsed(reader)
 
     def decoder(self, writer: RegisteredSchema) -> Decoder:
         check_kind("avro", writer)
-        written = parse(writer.text, writer.references)
-        return AvroDecoder(self._columns, written, self._reader, lenient=True)
+        return AvroDecoder(self._columns, self._parsed(writer), self._reader, lenient=True)
+
+    def _parsed(self, schema: RegisteredSchema) -> AvroSchema:
+        names = self._columns.names
+        text = wrapped(schema.text, names[0]) if len(names) == 1 else schema.text
+        return parse(text, schema.references)
 
 
 class JsonFormat:
@@ -108,7 +112,9 @@ def registry_encoder(format: str, columns: spark.StructType, writing: RegistryWr
     """
     ids = client_of(writing.registry)
     if format == "avro":
-        return RegistryEncoder(ids, writing, AvroEncoder(columns, writing.text))
+        names = columns.names
+        text = wrapped(writing.text, names[0]) if len(names) == 1 else writing.text
+        return RegistryEncoder(ids, writing, AvroEncoder(columns, text))
     if format == "json_schema":
         return RegistryEncoder(ids, writing, JsonEncoder(columns))
     if format == "protobuf":
@@ -133,8 +139,11 @@ def schema_text(format: str, columns: spark.StructType, name: str) -> str:  # no
     raise _without_schemas(format)
 
 
-def columns_of(format: str, schema: RegisteredSchema) -> spark.StructType:  # noqa: A002
+def columns_of(format: str, schema: RegisteredSchema, *, alone: str | None = None) -> spark.StructType:  # noqa: A002
     """The columns of a schema.
+
+    Args:
+        alone: what the column is called of an Avro schema that is no record's.
 
     Raises:
         FormatError: it has none, or some that can't be.
@@ -144,7 +153,7 @@ def columns_of(format: str, schema: RegisteredSchema) -> spark.StructType:  # no
         return json_schema.columns_of(schema.text)
     if format == "protobuf":
         return protobuf_columns(compiled(schema.text, schema.references).message())
-    return avro_columns(parse(schema.text, schema.references))
+    return avro_columns(parse(schema.text if alone is None else wrapped(schema.text, alone), schema.references))
 
 
 def check_kind(format: str, schema: RegisteredSchema) -> None:  # noqa: A002

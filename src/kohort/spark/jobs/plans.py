@@ -67,8 +67,9 @@ from kohort.spark.program.compiled import (
     Transform,
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
-from kohort.spark.program.internal_columns import HEADERS, KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import HEADERS, KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
 from kohort.spark.program.processor_specs import Process
+from kohort.spark.program.record_keys import KeyReading
 from kohort.spark.program.windows import SessionSpec
 
 _JOINED = "_joined_"
@@ -189,6 +190,7 @@ class Plans:
             times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
             partition_check=check, tombstones=source.tombstones, keyless=keyless,
             headers=source.headers and HEADERS in schema.names, registry=source.registry, csv=source.csv,
+            topics=source.topics_shown and TOPIC in schema.names, keys=_keys_read(source, schema.names),
         )  # fmt: skip
 
     @cached_property
@@ -214,8 +216,7 @@ class Plans:
         used = used.union(*(flow.used for flow in self._flows))
         derived = {each.name: each.column for each in source.derived}
         used |= {column for name, column in derived.items() if name in used}
-        added = {*derived, *([HEADERS] if source.headers else [])}
-        values = [name for name in source.schema.names if name not in added]
+        values = [name for name in source.schema.names if name not in source.added]
         used &= frozenset(source.schema.names)
         # A row needs a column of the value, even if it is only counted.
         return used if used & frozenset(values) else used | {values[0]}
@@ -411,6 +412,12 @@ def _demand_partition(rows: DataFrame, what: str) -> None:
             f"rows through select, where, explode, joins and UDFs, but not through mapInPandas, mapInArrow or a union "
             f"with other rows. Keep it there, or say .repartition(…) after the transform"
         )
+
+
+def _keys_read(source: SourceSpec, names: Sequence[str]) -> KeyReading | None:
+    """How keys are read, if any of their columns is used."""
+    keys = source.key_read
+    return keys if keys is not None and not set(names).isdisjoint(keys.columns) else None
 
 
 def _policy(policy: ErrorPolicy) -> Literal["fail", "drop", "dead"]:

@@ -27,6 +27,7 @@ from kohort.spark.jobs.late_rows import with_windows
 from kohort.spark.jobs.plan_reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregate, arrow_aggregate_stage
 from kohort.spark.jobs.stages.context import StageContext, numbered
+from kohort.spark.jobs.stages.encode_keys import encode_keys_stage
 from kohort.spark.jobs.stages.encode_values import DELETES, ValueEncoding, encode_values_stage
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
@@ -37,6 +38,7 @@ from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.aggregates.columnwise import Fold
 from kohort.spark.program.compiled import AggregateSpec, Route, ToFunction, ToPartials, ToRows, ToTopic
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
+from kohort.spark.program.record_keys import KeyWriting
 from kohort.spark.program.windows import WindowSpec
 
 _LONG = T.LongType()
@@ -49,6 +51,8 @@ def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> Data
     """Rows as records of a topic of the user's, or of several; with `HEADERS_SENT` and `TOPIC_SENT`, if it has any."""
     names = list(terminal.columns)
     key = F.lit(None).cast("string") if terminal.key is None else key_text(terminal.key, Route.TEXT)
+    if terminal.key_written is not None:
+        rows, key = _with_keys(rows, terminal.key or (), terminal.key_written), column(KEY)
     more = []
     if terminal.headers is not None:
         more.append(headers(column(terminal.headers), rows.schema[terminal.headers].dataType).alias(HEADERS_SENT))
@@ -74,6 +78,17 @@ def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> Data
     values = wanted.mapInArrow(encode_values_stage(encoding), made)
     more = [column(name) for name in (HEADERS_SENT, TOPIC_SENT) if name in made.names]
     return records(values, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP), *more)
+
+
+def _with_keys(rows: DataFrame, names: Sequence[str], writing: KeyWriting) -> DataFrame:
+    """Rows with `_key`, the bytes of their records' keys."""
+    passed = [column(name).alias(numbered(number)) for number, name in enumerate(rows.columns)]
+    of_key = [column(name).alias(numbered(len(passed) + number)) for number, name in enumerate(names)]
+    fields = [T.StructField(numbered(number), each.dataType) for number, each in enumerate(rows.schema.fields)]
+    schema = T.StructType([*fields, T.StructField(KEY, T.BinaryType())])
+    made = rows.select(*passed, *of_key).mapInArrow(encode_keys_stage(writing), schema)
+    back = [column(numbered(number)).alias(name) for number, name in enumerate(rows.columns)]
+    return made.select(*back, KEY)
 
 
 def headers(given: Column, kind: T.DataType) -> Column:

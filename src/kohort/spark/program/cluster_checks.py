@@ -88,7 +88,7 @@ def _these(names: list[str]) -> str:
 
 
 def _check_copartitioned(subtopology: CompiledSubtopology, topics: Mapping[str, TopicInfo]) -> None:
-    counts = {name: len(topics[name].partitions) for name in subtopology.input_topics if name in topics}
+    counts = {name: len(topics[name].partitions) for name in subtopology.copartitioned if name in topics}
     if isinstance(subtopology.input, RowsInput) and subtopology.input.partitions:
         counts = {subtopology.input.topic: subtopology.input.partitions, **counts}
     if len(set(counts.values())) <= 1:
@@ -135,8 +135,8 @@ def _check_group(program: Program, group: GroupDescription | None, group_protoco
         for name, each in group.topology.subtopologies.items()
     }
     ours = {
-        each.id: (frozenset(each.input_topics), frozenset(store.changelog for store in each.stores))
-        for each in program.subtopologies
+        name: (frozenset(each.inputs), frozenset(topic.name for topic in each.changelogs))
+        for name, each in program.topology.subtopologies.items()
     }
     raise ProgramError(
         f"the group {name!r} runs another topology under this application_id: {_difference(theirs, ours)}. Stop its "

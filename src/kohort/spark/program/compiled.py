@@ -8,15 +8,16 @@ steps to a terminal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
 from kohort.spark.program.processor_specs import Process
+from kohort.spark.program.record_keys import KeyReading, KeyWriting
 from kohort.spark.program.windows import SessionSpec, WindowSpec
 from kohort.streams.topology import Topology
 
@@ -64,6 +65,10 @@ class SourceSpec:
         headers: whether the schema has `_headers`, which aren't in the values.
         registry: how values are read that have the id of a registered schema; None for values without.
         csv: what is in a record of CSV.
+        others: topics that are read with it, alike.
+        pattern: whether `topic` is a pattern of topics' names. `others` are those it matches, as far as they are known.
+        topics_shown: whether the schema has `_topic`, which isn't in the values.
+        key_read: how the columns of the records' keys are read, which aren't in the values either; None for none.
     """
 
     topic: str
@@ -81,6 +86,26 @@ class SourceSpec:
     headers: bool = False
     registry: RegistryReading | None = None
     csv: CsvFields | None = None
+    others: tuple[str, ...] = ()
+    pattern: bool = False
+    topics_shown: bool = False
+    key_read: KeyReading | None = None
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics that it is."""
+        return self.others if self.pattern else (self.topic, *self.others)
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns of the schema that are made of records, not of what is in their values."""
+        shown = {HEADERS: self.headers, TOPIC: self.topics_shown}
+        keys = () if self.key_read is None else self.key_read.columns
+        return (*(each.name for each in self.derived), *(name for name, is_shown in shown.items() if is_shown), *keys)
+
+    def each(self) -> Iterator[SourceSpec]:
+        """One for each of its topics."""
+        return (replace(self, topic=topic, others=(), pattern=False) for topic in self.topics)
 
 
 @dataclass(frozen=True)
@@ -110,14 +135,14 @@ class Store:
 
 @dataclass(frozen=True)
 class TopicInput:
-    """A topic of the user's is read."""
+    """A topic of the user's is read, or several that are alike."""
 
     source: SourceSpec
 
     @property
-    def topic(self) -> str:
-        """The topic's name."""
-        return self.source.topic
+    def topics(self) -> tuple[str, ...]:
+        """The topics' names."""
+        return self.source.topics
 
     @property
     def schema(self) -> StructType:
@@ -150,6 +175,11 @@ class RowsInput:
     partitions: int = 0
     encoded: bool = True
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topic's name."""
+        return (self.topic,)
+
 
 @dataclass(frozen=True)
 class PartialsInput:
@@ -157,6 +187,11 @@ class PartialsInput:
 
     topic: str
     aggregate: AggregateSpec
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topic's name."""
+        return (self.topic,)
 
 
 Input = TopicInput | RowsInput | PartialsInput
@@ -329,6 +364,7 @@ class ToTopic:
         plain_decimals: of an aggregate's key: see `kohort.spark.jobs.arrow_key_encoding.key_texts`.
         registry: the registered schema of the value; None for values without an id.
         delimiter: between the fields of CSV.
+        key_written: the format of the key, if it isn't `Route.TEXT`.
     """
 
     topic: str
@@ -344,6 +380,7 @@ class ToTopic:
     tombstone: str | Column | None = None
     registry: RegistryWriting | None = None
     delimiter: str = ","
+    key_written: KeyWriting | None = None
 
 
 @dataclass(frozen=True)
@@ -508,8 +545,24 @@ class CompiledSubtopology:
     @property
     def input_topics(self) -> tuple[str, ...]:
         """All topics that it reads: the input's, then the tables'."""
-        own = () if self.input is None else (self.input.topic,)
+        own = () if self.input is None else self.input.topics
         return (*own, *(table.source.topic for table in self.tables))
+
+    @property
+    def copartitioned(self) -> tuple[str, ...]:
+        """The topics that need equally many partitions: what belongs together has to be one task's."""
+        return self.input_topics if self.by_task and len(self.input_topics) > 1 else ()
+
+    @property
+    def by_task(self) -> bool:
+        """Whether it matters which task a record belongs to."""
+        return bool(self.tables) or any(branch.by_task for branch in self.branches)
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of the topics that it reads, if it reads by one."""
+        source = self.input.source if isinstance(self.input, TopicInput) else None
+        return source.topic if source is not None and source.pattern else None
 
 
 @dataclass(frozen=True)
@@ -566,6 +619,6 @@ class Program:
     def _sources(self) -> Iterator[SourceSpec]:
         for subtopology in self.subtopologies:
             if isinstance(subtopology.input, TopicInput):
-                yield subtopology.input.source
+                yield from subtopology.input.source.each()
             yield from (table.source for table in subtopology.tables)
         yield from (table.source for table in self.globals)

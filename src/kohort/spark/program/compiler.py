@@ -6,7 +6,7 @@ known at a point. Where records have to move to other tasks, the subtopology end
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -70,9 +70,11 @@ from kohort.spark.program.streams import (
     Stream,
     StreamJoinDef,
     TransformDef,
+    UnionDef,
 )
 from kohort.spark.program.topology import topology
 from kohort.spark.program.transform_checks import called, over_several_rows, passed
+from kohort.spark.program.unions import united_columns, with_columns_of
 from kohort.spark.program.windows import SessionSpec
 from kohort.spark.program.written_at import located
 
@@ -146,6 +148,7 @@ class _Compiler:
         self._names: set[str] = set()  # of stores
         self._processors: set[str] = set()
         self._aggregates: dict[AggregateDef, Aggregate] = {}
+        self._unions: dict[UnionDef, list[Stream]] = {}
         self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
@@ -153,11 +156,13 @@ class _Compiler:
         for end in self._graph.ends:
             with located(end):
                 if isinstance(end, SinkDef):
-                    self._sink(self._flow(end.stream), end.output, self._root(end.stream))
+                    for stream in self._parts(end.stream):
+                        self._sink(self._flow(stream), end.output, self._root(stream))
                 elif isinstance(end, ForEachBatchDef):
-                    self._for_each_batch(self._flow(end.stream), end)
+                    for stream in self._parts(end.stream):
+                        self._for_each_batch(self._flow(stream), end)
                 else:
-                    self._aggregate(self._flow(end.grouped._stream), end)
+                    self._aggregate(self._flows_of(end.grouped._stream), end)
         self._discard()
         subtopologies = self._subtopologies()
         if not subtopologies:
@@ -214,14 +219,15 @@ class _Compiler:
 
     def _root(self, stream: Stream) -> SourceDef:
         origin = stream._origin
-        return origin if isinstance(origin, SourceDef) else self._root(_parent(origin))
+        return origin if isinstance(origin, SourceDef) else self._root(_parents(origin)[0])
 
     def _roots(self, stream: Stream) -> set[SourceDef]:
         """All topics that rows of a stream come from."""
         others = [step.other for step in stream._steps if isinstance(step, StreamJoinDef)]
         origin = stream._origin
-        own = {origin} if isinstance(origin, SourceDef) else self._roots(_parent(origin))
-        return own.union(*map(self._roots, others))
+        parents = () if isinstance(origin, SourceDef) else _parents(origin)
+        own = {origin} if isinstance(origin, SourceDef) else set()
+        return own.union(*map(self._roots, (*parents, *others)))
 
     def _internal(self, name: str, what: str) -> str:
         topic = check_name(f"the topic of {what}", f"{self._settings.application_id}-{name}")
@@ -266,17 +272,55 @@ class _Compiler:
 
     def _flow(self, stream: Stream) -> _Flow:
         """What is known of a stream. Those with a common beginning share its steps, which are compiled once."""
+        steps = stream._steps
         path: tuple[object, ...] = (stream._origin,)
-        with located(stream._origin):
-            flow = self._flows.get(path) or self._begin(stream._origin)
+        if isinstance(stream._origin, UnionDef):
+            first = next(number for number, step in enumerate(steps) if not _goes_by_row(step))
+            united, step, steps = Stream(self._graph, stream._origin, steps[:first]), steps[first], steps[first + 1 :]
+            path = (*path, *united._steps, step)
+            flow = self._flows.get(path) or self._kept_union(self._flows_of(united), step, united)
+        else:
+            with located(stream._origin):
+                flow = self._flows.get(path) or self._begin(stream._origin)
         self._flows[path] = flow
-        for step in stream._steps:
+        for step in steps:
             path = (*path, step)
             if path not in self._flows:
                 with located(step):
                     self._flows[path] = self._step(flow, step, stream)
             flow = self._flows[path]
         return flow
+
+    def _parts(self, stream: Stream) -> list[Stream]:
+        """The streams that a union is made of, each with what is done to all; a stream that is none by itself."""
+        origin, steps = stream._origin, stream._steps
+        if not isinstance(origin, UnionDef) or not all(map(_goes_by_row, steps)):
+            return [stream]
+        if origin not in self._unions:
+            parts = [part for each in origin.streams for part in self._parts(each)]
+            flows = [self._flow(part) for part in parts]
+            schemas = [flow.frame.schema for flow in flows]
+            columns = united_columns(origin, [flow.where for flow in flows], schemas)
+            self._unions[origin] = [part._with(TransformDef(with_columns_of(columns))) for part in parts]
+        return [Stream(self._graph, part._origin, (*part._steps, *steps)) for part in self._unions[origin]]
+
+    def _flows_of(self, stream: Stream) -> list[_Flow]:
+        """What is known of a stream, or of each that a union is made of."""
+        return [self._flow(part) for part in self._parts(stream)]
+
+    def _kept_union(self, flows: list[_Flow], step: StepDef, united: Stream) -> _Flow:
+        """A union after a step that keeps state."""
+        match step:
+            case ProcessDef():
+                return self._process(flows, step)
+            case StreamJoinDef():
+                return self._join_stream(flows, step, self._root(united).topic)
+            case JoinDef(table=table):
+                raise ProgramError(
+                    f"{flows[0].where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
+                    f"several: say .repartition({', '.join(map(repr, step.on or table.source.key))}) before the join"
+                )
+        raise AssertionError(step)
 
     def _groups(self, definition: AggregateDef) -> _Flow:
         """An aggregate's groups, as they are written."""
@@ -298,9 +342,9 @@ class _Compiler:
                 check_types(f"{flow.where}: peek", without_partition(flow.frame.schema))
                 return replace(flow, steps=(*flow.steps, Peek(function)))
             case StreamJoinDef():
-                return self._join_stream(flow, step, self._root(stream).topic)
+                return self._join_stream([flow], step, self._root(stream).topic)
             case ProcessDef():
-                return self._process(flow, step)
+                return self._process([flow], step)
             case FunctionOutputDef():
                 return self._output(flow, step.name)
 
@@ -309,12 +353,15 @@ class _Compiler:
             return self._repartition(origin)
         if isinstance(origin, AggregateDef):
             return self._groups(origin)
+        assert isinstance(origin, SourceDef)
         draft = self._sources[origin]
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
         rows = self._rows(source.schema)
-        where, partitioner = f"stream {origin.topic!r}", source.partitioner
-        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, partitioner=partitioner)
+        where, partitioner, lost = f"stream {origin.topic!r}", source.partitioner, ""
+        if source.key_read is not None and not source.key:
+            lost = f"its records' keys are {source.key_read.format}, and lie where their bytes lead to, not their text"
+        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, lost, partitioner=partitioner)
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
         where = f"{flow.where}: {_label(step.function)}"
@@ -356,16 +403,17 @@ class _Compiler:
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
 
-    def _process(self, flow: _Flow, step: ProcessDef) -> _Flow:
+    def _process(self, flows: Sequence[_Flow], step: ProcessDef) -> _Flow:
+        flow = flows[0]
         what, group = step.operation.what, step.grouped._columns
         root = self._root(step.grouped._stream)
         name = step.name or _readable(f"{root.topic}-{what.removesuffix('_by')}-{'-'.join(group)}")
         where = f"{flow.where}: {what}({name!r})"
         self._take_name(name, self._processors)
-        if not flow.key or not set(flow.key) <= set(group):
+        if len(flows) > 1 or not flow.key or not set(flow.key) <= set(group):
             topic = self._internal(f"{name}-repartition", f"{what} {name!r}")
             group_types(f"{where}: group_by", group, flow.frame.schema)
-            flow = self._move(flow, topic, group, without_partition(flow.frame.schema))
+            flow = self._move(flows, topic, group, without_partition(flow.frame.schema))
         self._check_order(where, flow)
         schema = without_partition(flow.frame.schema)
         compiled = processor(where, name, step, schema, flow.key, flow.event_time, self._changelog)
@@ -395,22 +443,23 @@ class _Compiler:
         where = f"{flow.where}, output {name!r}"
         return replace(flow, where=where, steps=steps, rows=self._rows(schema), event_time=event_time)
 
-    def _join_stream(self, flow: _Flow, step: StreamJoinDef, topic: str) -> _Flow:
-        other = self._flow(step.other)
+    def _join_stream(self, left: list[_Flow], step: StreamJoinDef, topic: str) -> _Flow:
+        right = self._flows_of(step.other)
+        flow, other = left[0], right[0]
         name = step.name or _readable(f"{topic}-{self._root(step.other).topic}")
         where = f"{flow.where}: join_stream({other.where})"
         self._take_name(name, self._processors)
-        flows = (flow, other)
-        for each in flows:
+        for each in (*left, *right):
             self._check_order(where, each)
         schemas = (flow.frame.schema, other.frame.schema)
-        times = (flow.event_time, other.event_time)
+        times = (_one_time(where, left), _one_time(where, right))
         compiled = stream_join(where, step, name, schemas, times, self._changelog)
         topic = self._internal(f"{name}-repartition", f"join {name!r}")
         on = tuple(step.on)
-        for each, side in zip(flows, compiled.sides, strict=True):
+        for flows, side in zip((left, right), compiled.sides, strict=True):
             terminal = ToRows(topic, on, compiled.schema, side.event_time)
-            each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
+            for each in flows:
+                each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
         draft = _Draft(RowsInput(topic, compiled.schema, on))
         self._drafts.append(draft)
         return _Flow(where, draft, (compiled.step,), self._rows(compiled.step.output), on, on, None)
@@ -431,23 +480,28 @@ class _Compiler:
             )
 
     def _repartition(self, step: RepartitionDef) -> _Flow:
-        parent = self._flow(step.parent)
+        parents = self._flows_of(step.parent)
+        parent = parents[0]
         schema = without_partition(parent.frame.schema)
         group_types(f"{parent.where}: repartition", step.columns, schema)
         name = step.name or _readable(f"{self._root(step.parent).topic}-by-{'-'.join(step.columns)}")
         topic = self._internal(f"{name}-repartition", f"repartition({', '.join(map(repr, step.columns))})")
-        return self._move(parent, topic, step.columns, schema, step.partitions)
+        return self._move(parents, topic, step.columns, schema, step.partitions)
 
-    def _move(self, parent: _Flow, topic: str, key: tuple[str, ...], schema: StructType, partitions: int = 0) -> _Flow:
-        check_types(f"{parent.where}, to a repartition topic", schema)
-        terminal = ToRows(topic, key, schema, parent.event_time)
-        parent.draft.branches.append(Branch(parent.steps, terminal))
-        draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
+    def _move(
+        self, parents: Sequence[_Flow], topic: str, key: tuple[str, ...], schema: StructType, partitions: int = 0
+    ) -> _Flow:
+        for parent in parents:
+            check_types(f"{parent.where}, to a repartition topic", schema)
+            terminal = ToRows(topic, key, schema, parent.event_time)
+            parent.draft.branches.append(Branch(parent.steps, terminal))
+            if PARTITION not in parent.frame.columns:
+                self._partition_lost[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
+        event_time = _same_time(parents)
+        draft = _Draft(RowsInput(topic, schema, key, event_time, partitions))
         self._drafts.append(draft)
-        if PARTITION not in parent.frame.columns:
-            self._partition_lost[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
-        where = f"{parent.where}, repartitioned by {', '.join(key)}"
-        return _Flow(where, draft, (), self._rows(schema), key, key, parent.event_time)
+        where = f"{' and '.join(parent.where for parent in parents)}, repartitioned by {', '.join(key)}"
+        return _Flow(where, draft, (), self._rows(schema), key, key, event_time)
 
     def _rows(self, schema: StructType) -> DataFrame:
         from pyspark.sql.types import IntegerType, LongType, StructField
@@ -476,54 +530,61 @@ class _Compiler:
             )
         self._end(flow, ToFunction(end.function, schema))
 
-    def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
+    def _aggregate(self, flows: list[_Flow], end: AggregateDef) -> None:
+        flow = flows[0]
         where = f"{flow.where}: aggregate({end.name!r})"
         group = end.grouped._columns
         changelog = self._internal(f"{end.name}-changelog", f"aggregate {end.name!r}")
         if isinstance(end.grouped._window, SlidingSpec):
-            flow = self._slide(where, flow, end, end.grouped._window)
-        in_place = bool(flow.key) and set(flow.key) == set(group)
+            flow = self._slide(where, flows, end, end.grouped._window)
+            flows = [flow]
+        in_place = len(flows) == 1 and bool(flow.key) and set(flow.key) == set(group)
         if isinstance(end.grouped._window, SessionSpec):
-            self._aggregate_sessions(where, flow, end, changelog, in_place=in_place)
+            self._aggregate_sessions(where, flows, end, changelog, in_place=in_place)
             return
+        event_time = _one_time(where, flows)
         route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
-        spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, route, in_place=in_place)
+        spec = aggregate_spec(where, end, flow.frame, changelog, event_time, route, in_place=in_place)
         aggregate = self._written(where, end, spec)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
-            self._check_stream_time(where, flow)
+            for each in flows:
+                self._check_stream_time(where, each)
         if in_place:
             self._end(flow, aggregate)
             return
         topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
         if moved:
-            there = self._move(flow, topic, group, without_partition(flow.frame.schema))
+            there = self._move(flows, topic, group, without_partition(flow.frame.schema))
             self._end(there, aggregate)
             return
-        self._end(flow, ToPartials(topic, spec))
+        for each in flows:
+            self._end(each, ToPartials(topic, spec))
         self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), aggregate)]))
 
-    def _slide(self, where: str, flow: _Flow, end: AggregateDef, window: SlidingSpec) -> _Flow:
+    def _slide(self, where: str, flows: Sequence[_Flow], end: AggregateDef, window: SlidingSpec) -> _Flow:
         """Each row with the windows that it changes, where its group is."""
+        flow = flows[0]
         columns, schema = end.grouped._columns, without_partition(flow.frame.schema)
         group = group_types(f"{where}: group_by", columns, schema)
         check_window(where, window, columns, schema)
-        check_grace(where, window, flow.event_time)
+        check_grace(where, window, _one_time(where, flows))
         self._take_name(end.name, self._processors)
-        if set(flow.key) != set(columns):
+        if len(flows) > 1 or set(flow.key) != set(columns):
             topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
-            flow = self._move(flow, topic, columns, schema)
+            flow = self._move(flows, topic, columns, schema)
         self._check_order(where, flow)
         self._check_stream_time(where, flow)
         step = slide(where, end.name, window, group, schema, flow.key, self._changelog)
         return replace(flow, steps=(*flow.steps, step), rows=self._rows(step.output))
 
     def _aggregate_sessions(
-        self, where: str, flow: _Flow, end: AggregateDef, changelog: str, *, in_place: bool
+        self, where: str, flows: Sequence[_Flow], end: AggregateDef, changelog: str, *, in_place: bool
     ) -> None:
+        flow = flows[0]
         if not in_place:
             topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
-            flow = self._move(flow, topic, end.grouped._columns, without_partition(flow.frame.schema))
+            flow = self._move(flows, topic, end.grouped._columns, without_partition(flow.frame.schema))
         self._check_order(where, flow)
         schema = without_partition(flow.frame.schema)
         step = sessions_of(where, end, schema, flow.key, flow.event_time, self._changelog)
@@ -584,8 +645,40 @@ class _Compiler:
         flow.draft.branches.append(Branch(flow.steps, terminal))
 
 
-def _parent(origin: RepartitionDef | AggregateDef) -> Stream:
-    return origin.parent if isinstance(origin, RepartitionDef) else origin.grouped._stream
+def _parents(origin: RepartitionDef | AggregateDef | UnionDef) -> tuple[Stream, ...]:
+    match origin:
+        case UnionDef():
+            return origin.streams
+        case RepartitionDef():
+            return (origin.parent,)
+        case AggregateDef():
+            return (origin.grouped._stream,)
+
+
+def _goes_by_row(step: StepDef) -> bool:
+    """Whether a step can be done to each stream of a union by itself."""
+    return isinstance(step, (TransformDef, PeekDef)) or (isinstance(step, JoinDef) and step.table.is_global)
+
+
+def _one_time(where: str, flows: Sequence[_Flow]) -> str | None:
+    """The event time of streams whose rows meet where each has it in a column of its own.
+
+    Raises:
+        ProgramError: it is in columns of several names.
+    """
+    if len({flow.event_time for flow in flows}) == 1:
+        return flows[0].event_time
+    said = ", ".join(f"{flow.event_time or 'their records'} of {flow.where}" for flow in flows)
+    raise ProgramError(
+        f"{where}: the event time of what is united is in several columns ({said}): give it one name in all, or say "
+        f".repartition(…) before, after which each row has its own as its record's time"
+    )
+
+
+def _same_time(flows: Sequence[_Flow]) -> str | None:
+    """The column that has the event time of all rows, if there is one: else it is their records' in a common topic."""
+    times = {flow.event_time for flow in flows}
+    return times.pop() if len(times) == 1 else None
 
 
 def _input_time(read: Input | None) -> str | None:

@@ -74,7 +74,7 @@ def _subtopology(subtopology: CompiledSubtopology) -> Any:
     said: dict[str, Any] = {"id": subtopology.id, "tables": [_table(table) for table in subtopology.tables]}
     match subtopology.input:
         case TopicInput(source):
-            said["topic"] = source.topic
+            said["topic"] = list(source.topics) if source.others and not source.pattern else source.topic
         case RowsInput():
             said["rows"] = [subtopology.input.topic, _fields(subtopology.input.schema), list(subtopology.input.key)]
         case PartialsInput():

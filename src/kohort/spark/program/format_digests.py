@@ -40,24 +40,13 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
         stores |= _waiting(subtopology)
         if isinstance(subtopology.input, RowsInput):
             stores[ROWS] = _rows(subtopology.input)
-        found[subtopology.input.topic] = stores | _others(
-            subtopology, {*stores, *(each.name for each in subtopology.tables)}
-        )
+        others = _others(subtopology, {*stores, *(each.name for each in subtopology.tables)})
+        found |= dict.fromkeys(subtopology.input.topics, stores | others)
     return found
 
 
 def _aggregate(spec: AggregateSpec) -> StoreFormat:
-<<<<<<< HEAD
-    window = spec.window
-    keys = [
-        "arrow" if spec.arrow is not None else "aggregate",
-        [[name, kind.simpleString()] for name, kind in spec.group],
-        None if window is None else window.identity,
-        [spec.route.value, list(spec.routed_by)],
-    ]
-=======
     keys = ["arrow" if spec.arrow is not None else "aggregate", aggregate_keys(spec)]
->>>>>>> h20-upgrade
     if spec.arrow is not None:
         return StoreFormat(_digest(keys, _KEYS), {name: _type(kind) for name, kind in spec.state_columns})
     columns = {}

@@ -37,6 +37,9 @@ CHANGE: Final = "_change"
 HEADERS: Final = "_headers"
 """ARRAY<STRUCT<key: STRING, value: BINARY>>: a record's headers, where a stream asks for them. Users see it."""
 
+TOPIC: Final = "_topic"
+"""STRING: the topic that a record is from, where a stream asks for that. Users see it."""
+
 RESERVED: Final = frozenset(
     {PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START, SESSION, ABSORBED, CHANGE}
 )

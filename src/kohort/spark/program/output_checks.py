@@ -11,6 +11,7 @@ from kohort.spark.program.column_checks import one_of
 from kohort.spark.program.compiled import AggregateSpec, ToTopic
 from kohort.spark.program.error_policies import ErrorPolicy
 from kohort.spark.program.internal_columns import PARTITION
+from kohort.spark.program.record_keys import KeyWriting, key_writing
 from kohort.spark.program.registered_outputs import written_by_registry
 from kohort.spark.program.transform_checks import explained
 
@@ -82,7 +83,19 @@ def row_output(where: str, output: OutputDef, schema: StructType, frame: DataFra
         output.topic, output.key, output.format, columns, output.avro_schema, headers=output.headers,
         topic_column=column, on_error=None if column is None else on_error, tombstone=output.tombstone,
         registry=written_by_registry(there, output, value), delimiter=output.delimiter,
+        key_written=_written_key(there, output, schema),
     )  # fmt: skip
+
+
+def _written_key(where: str, output: OutputDef, schema: StructType) -> KeyWriting | None:
+    from pyspark.sql.types import StructType
+
+    if output.key_format is None or (output.key_format == "string" and len(output.key or ()) == 1):
+        return None  # of one column it is the text, anyhow
+    columns = StructType([schema[name] for name in output.key or ()])
+    return key_writing(
+        where, output.key_format, columns, output.key_schema, output.key_registry, output.topic, output.key_subject
+    )
 
 
 def _check_headers(where: str, name: str, schema: StructType) -> None:

@@ -67,6 +67,8 @@ def register_schemas(program: Program) -> None:
             end = branch.terminal
             if isinstance(end, ToTopic) and end.registry is not None:
                 _register(end.topic, end.registry)
+            if isinstance(end, ToTopic) and end.key_written is not None and end.key_written.registry is not None:
+                _register(end.topic, end.key_written.registry)
 
 
 def _register(topic: str, said: RegistryWriting) -> None:

@@ -12,7 +12,8 @@ from kohort.spark.internals import error_sentence
 from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.internal_columns import HEADERS
+from kohort.spark.program.internal_columns import HEADERS, TOPIC
+from kohort.spark.program.record_keys import KeyReading, key_reading
 from kohort.spark.program.registered_sources import read_by_registry
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 from kohort.spark.program.written_at import Written
@@ -38,7 +39,10 @@ else:
 
 @dataclass(eq=False)
 class SourceDef(Written):
-    """A topic that is read, as the user defines it. `schema` isn't parsed yet, since that takes a Spark session."""
+    """A topic that is read, as the user defines it, or with `others` several, or a pattern of such.
+
+    `schema` isn't parsed yet, since that takes a Spark session. `topics_shown`: whether rows have `_topic`.
+    """
 
     topic: str
     schema: Schema | None
@@ -56,6 +60,13 @@ class SourceDef(Written):
     registry: SchemaRegistry | None = None
     subject: str | None = None
     delimiter: str | None = None
+    others: tuple[str, ...] = ()
+    pattern: bool = False
+    topics_shown: bool = False
+    key_format: str | None = None
+    key_schema: Schema | None = None
+    key_subject: str | None = None
+    key_registry: SchemaRegistry | None = None
 
 
 @dataclass(eq=False)
@@ -108,8 +119,18 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         )
     if definition.headers:
         rows = _with_headers(where, rows)
-    for name in definition.key:
-        if isinstance(kind := one_of(f"{where}: key {name!r}", name, schema), (ArrayType, MapType, StructType)):
+    if definition.topics_shown:
+        rows = _with_topic(where, rows)
+    keys, key = None, definition.key
+    if definition.key_format is not None:
+        keys = key_reading(
+            where, definition.key_format, definition.key_schema, definition.key_registry,
+            definition.key_subject or f"{definition.topic}-key", parsed_schema,
+        )  # fmt: skip
+        rows = _with_keys(where, rows, keys)
+        key = key or (keys.columns if keys.format == "string" else ())
+    for name in key:
+        if isinstance(kind := one_of(f"{where}: key {name!r}", name, rows), (ArrayType, MapType, StructType)):
             raise ProgramError(f"{where}: key {name!r} is {kind.simpleString().upper()}, which no record's key holds")
     avro_schema = definition.avro_schema
     if definition.format == "avro" and avro_schema is None and registry is None:
@@ -127,7 +148,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         topic=definition.topic,
         schema=rows,
         format=definition.format,
-        key=definition.key,
+        key=key,
         event_time=event_time,
         offset_reset=definition.offset_reset,
         on_error=definition.on_error,
@@ -139,7 +160,28 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         headers=definition.headers,
         registry=registry,
         csv=csv,
+        others=definition.others,
+        pattern=definition.pattern,
+        topics_shown=definition.topics_shown,
+        key_read=keys,
     )
+
+
+def _with_keys(where: str, rows: StructType, keys: KeyReading) -> StructType:
+    from pyspark.sql.types import StructType
+
+    columns = StructType.fromJson(json.loads(keys.schema))
+    schema = StructType([*rows.fields, *columns.fields])
+    check_names(where, schema.names)
+    return schema
+
+
+def _with_topic(where: str, rows: StructType) -> StructType:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    schema = StructType([*rows.fields, StructField(TOPIC, StringType())])
+    check_names(where, schema.names)
+    return schema
 
 
 def _with_headers(where: str, rows: StructType) -> StructType:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "FunctionOutputDef", "GlobalTable", "Graph",
     "GroupedStream", "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef",
-    "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef",
+    "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef", "UnionDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -120,6 +120,20 @@ class RepartitionDef(Written):
 
 
 @dataclass(eq=False)
+class UnionDef:
+    """Rows of several streams.
+
+    Attributes:
+        allow_missing: whether columns that some don't have are null there.
+        what: the method that made it.
+    """
+
+    streams: tuple[Stream, ...]
+    allow_missing: bool
+    what: str = "union"
+
+
+@dataclass(eq=False)
 class OutputDef:
     """A topic that is written."""
 
@@ -134,6 +148,10 @@ class OutputDef:
     subject: str | None = None
     auto_register: bool = True
     delimiter: str = ","
+    key_format: str | None = None
+    key_schema: str | None = None
+    key_subject: str | None = None
+    key_registry: SchemaRegistry | None = None
 
 
 def output_of(
@@ -192,7 +210,7 @@ class ForEachBatchDef(Written):
     function: Callable[[DataFrame, str], object]
 
 
-Origin = SourceDef | RepartitionDef | AggregateDef
+Origin = SourceDef | RepartitionDef | AggregateDef | UnionDef
 StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef | FunctionOutputDef
 End = SinkDef | ForEachBatchDef | AggregateDef
 
@@ -243,7 +261,7 @@ class Stream(Shortcuts):
     """
 
     instead = (
-        "it has transform, where, select, with_columns, branch, peek, join, join_stream, repartition, dedupe, "
+        "it has transform, where, select, with_columns, branch, peek, join, join_stream, union, repartition, dedupe, "
         "group_by, to and for_each_batch"
     )
 
@@ -380,6 +398,29 @@ class Stream(Shortcuts):
             StreamJoinDef(other, columns, how, before_ms, after_ms, duration_ms("grace", grace, least=0), name)
         )
 
+    def union(self, *others: Stream, allow_missing_columns: bool = False) -> Stream:
+        """The rows of this stream and of others, with columns by name: `orders_eu.union(orders_us).to("orders")`.
+
+        What comes then is done with each of them, as long as it goes row by row. Where state begins (a function,
+        repetitions, last rows, ranks, joins of streams, `repartition`) all go through one topic; an aggregate's rows
+        meet in its own. Rows of one key keep their order within each stream, and have none between them.
+
+        Args:
+            others: streams of the same application.
+            allow_missing_columns: whether columns that some of them don't have are null there.
+
+        Raises:
+            ProgramError: there are none, or something else than streams.
+        """
+        if not others:
+            raise ProgramError("union takes other streams, as orders_eu.union(orders_us)")
+        for each in others:
+            if not isinstance(each, Stream):
+                raise ProgramError(f"union takes streams, not {each!r}")
+            if each._graph is not self._graph:
+                raise ProgramError("union: a stream of another StreamsApp can't be read here")
+        return Stream(self._graph, UnionDef((self, *others), bool(allow_missing_columns)))
+
     def repartition(self, *columns: str, name: str | None = None, partitions: int = 0) -> Stream:
         """The same rows, spread over tasks by these columns: through a topic of its own, `{app}-{name}-repartition`.
 
@@ -453,6 +494,9 @@ class Stream(Shortcuts):
         subject: str | None = None,
         auto_register: bool = True,
         delimiter: str = ",",
+        key_format: str | None = None,
+        key_schema: str | None = None,
+        key_subject: str | None = None,
     ) -> Stream:
         """Write the rows to a topic, and go on with this stream.
 
@@ -471,6 +515,11 @@ class Stream(Shortcuts):
             auto_register: whether the schema is registered when the application starts. Otherwise it has to be there
                 already; without `schema` it is the subject's newest.
             delimiter: between the fields of CSV.
+            key_format: of the key, instead of the above: any but CSV. Of "json" it is an object, of "avro" one column's
+                own type, as serializers of a number write it, and of several columns a record. A row whose only key
+                column is null has no key. Of formats with a registry, keys have the id of their schema.
+            key_schema: for Avro keys: the schema, as JSON, instead of the one that follows from the columns.
+            key_subject: the keys' schema's; by default `{topic}-key`.
             headers: the column that makes the record's headers, which is left out of the value: a MAP of STRING to
                 BINARY or STRING, or an ARRAY of STRUCTs with `key` and `value` of these types, as `_headers` is.
             tombstone: a condition, as text or Column, under which the record has no value: it deletes its key's then.
@@ -492,9 +541,21 @@ class Stream(Shortcuts):
             raise ProgramError(f'{where}: a subject is of a registry: say schema_registry=…, and format="avro"')
         if registry is not None and column is not None and subject is None:
             raise ProgramError(f"{where}: rows go to several topics, so say whose schema it is: subject=…")
+        if key_format is None and (key_schema is not None or key_subject is not None):
+            raise ProgramError(f'{where}: say in which format the key is, as key_format="avro"')
+        keys = None
+        if key_format is not None:
+            known_format(f"{where}: key_format", key_format)
+            if key is None or key_format == "csv":
+                raise ProgramError(f"{where}: key_format={key_format!r}: say key=, and any format but csv")
+            others = None if schema_registry is False else schema_registry or self._graph.registry
+            keys = used_registry(f"{where}: key_format", key_format, None, others)
+            if keys is not None and column is not None and key_subject is None:
+                raise ProgramError(f"{where}: rows go to several topics, so say whose schema it is: key_subject=…")
         output = replace(
             output, headers=headers, tombstone=tombstone, registry=registry, subject=subject,
-            auto_register=auto_register, delimiter=delimiter,
+            auto_register=auto_register, delimiter=delimiter, key_format=key_format, key_schema=key_schema,
+            key_subject=key_subject, key_registry=keys,
         )  # fmt: skip
         self._graph.ends.append(SinkDef(self, output))
         return self
@@ -540,6 +601,8 @@ class Stream(Shortcuts):
                 what = f"repartitioned by {', '.join(columns)}"
             case AggregateDef(name=name):
                 what = f"aggregate {name}"
+            case UnionDef(streams=streams):
+                what = f"union of {len(streams)}"
         return f"Stream({what}{', …' if self._steps else ''})"
 
 

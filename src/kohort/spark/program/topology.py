@@ -48,7 +48,7 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
     sources = [table.source.topic for table in subtopology.tables]
     repartition = []
     if isinstance(subtopology.input, TopicInput):
-        sources.append(subtopology.input.topic)
+        sources.extend([] if subtopology.pattern else subtopology.input.topics)
     elif subtopology.input is not None:
         partitions = subtopology.input.partitions if isinstance(subtopology.input, RowsInput) else 0
         repartition.append(
@@ -59,10 +59,12 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
     windowed = [spec for spec in subtopology.aggregates if isinstance(spec.window, WindowSpec)]
     retention = {spec.changelog: spec.window.retention_ms for spec in windowed if spec.window}
     retention |= {state.changelog: state.retention_ms for step in subtopology.processors for state in step.states}
-    together = subtopology.input_topics
+    patterns = [] if subtopology.pattern is None else [subtopology.pattern]
+    together = [*subtopology.copartitioned, *patterns] if subtopology.by_task else []
     terminals = [branch.terminal for branch in subtopology.branches]
     return Subtopology(
         source_topics=sources,
+        source_patterns=patterns,
         repartition_sources=repartition,
         repartition_sinks={
             *(end.topic for end in terminals if isinstance(end, (ToRows, ToPartials))),
@@ -76,7 +78,7 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
             )
             for store in subtopology.stores
         ],
-        copartition_groups=[together] if len(together) > 1 else [],
+        copartition_groups=[together] if together else [],
     )
 
 

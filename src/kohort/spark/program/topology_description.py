@@ -70,8 +70,9 @@ class _Names:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def source(self, topic: str) -> _Node:
-        return _Node(self._name("KSTREAM-SOURCE"), "Source", f"topics: [{topic}]")
+    def source(self, *topics: str, pattern: str | None = None) -> _Node:
+        read = pattern or f"[{', '.join(topics)}]"
+        return _Node(self._name("KSTREAM-SOURCE"), "Source", f"topics: {read}")
 
     def processor(self, what: str, *stores: str) -> _Node:
         return _Node(self._name(what), "Processor", f"stores: [{', '.join(stores)}]")
@@ -90,7 +91,7 @@ def _subtopology(subtopology: CompiledSubtopology, names: _Names) -> Iterator[_N
     for table in subtopology.tables:
         yield from _table(table, names)
     if subtopology.input is not None:
-        root = names.source(subtopology.input.topic)
+        root = names.source(*subtopology.input.topics, pattern=subtopology.pattern)
         yield from _walk(root, subtopology.branches, names)
 
 

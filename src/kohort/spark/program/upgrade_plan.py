@@ -241,7 +241,7 @@ def _sources(program: Program, stores: Iterable[StoreChange], read: Collection[s
     tables = {table.source.topic for each in program.subtopologies for table in each.tables}
     again |= {each.topic for each in stores if each.fate is Fate.NEW and each.topic in tables & set(read)}
     for subtopology in program.subtopologies:
-        own = [subtopology.input.source] if isinstance(subtopology.input, TopicInput) else []
+        own = list(subtopology.input.source.each()) if isinstance(subtopology.input, TopicInput) else []
         for source in (*own, *(table.source for table in subtopology.tables)):
             if source.topic not in read:
                 yield SourceChange(source.topic, Fate.NEW, source.offset_reset)

@@ -111,7 +111,15 @@ class Activation:
     async def _committed(self, task: TaskId) -> dict[TopicPartition, OffsetAndMetadata | None]:
         # If a transaction of another instance stays open for longer, this fails and the task is activated again: the
         # other instance may have left the group by then, and its transaction dangles.
-        return await self._member.committed(self._plan.inputs(task), timeout_ms=_UNSTABLE_MS)
+        return await self._member.committed(await self._inputs(task), timeout_ms=_UNSTABLE_MS)
+
+    async def _inputs(self, task: TaskId) -> tuple[TopicPartition, ...]:
+        """What there is of what the task reads: one of several topics may have fewer partitions than others."""
+        inputs = self._plan.inputs(task)
+        if not self._plan.subtopologies[task.subtopology].inputs.others:
+            return inputs
+        counts = await self._ends.partitions({each.topic for each in inputs})
+        return tuple(each for each in inputs if each.partition < counts[each.topic])
 
     async def _places(
         self,

@@ -44,8 +44,9 @@ class ApplicationPlan:
     globals: tuple[GlobalTable, ...] = ()
 
     def inputs(self, task: TaskId) -> tuple[TopicPartition, ...]:
-        """What a task reads."""
-        return self.topology.inputs(task)
+        """What a task reads: its partition of each topic of its subtopology, though one may not have so many."""
+        topics = self.subtopologies[task.subtopology].inputs.topics
+        return tuple(TopicPartition(topic, task.partition) for topic in topics)
 
     def changelogs(self, task: TaskId) -> dict[str, TopicPartition]:
         """The changelog partition of each of a task's stores."""

@@ -225,7 +225,7 @@ class EpochInterpreter:
             await self._prepared()
         epochs = self._manager.epochs[chain]
         unsettled = epochs.unsettled
-        ends = await self._read_ends(epochs, epochs.chain.partitions(epochs.running))
+        ends = await self._read_ends(epochs, epochs.chain.partitions(epochs.running) & epochs.positions().keys())
         written = await self._ends.written(unsettled)
         partitions = {topic: await self._ends.known_partitions(topic) for topic in epochs.chain.repartitioned}
         # Asked for after the ends: what wrote these records knew of no more partitions.

@@ -42,21 +42,28 @@ class SubtopologyInputs:
     """The topics that a subtopology reads.
 
     Attributes:
-        stream: that of its stream; None if it has none.
+        stream: that of its stream, or the first one; None if it has none.
         tables: those of its tables, by the tables' names.
+        others: of the stream, too. A task reads its partition of each, if there is one.
     """
 
     stream: str | None
     tables: Mapping[str, str]
+    others: tuple[str, ...] = ()
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """All topics of its stream."""
+        return () if self.stream is None else (self.stream, *self.others)
 
     @property
     def topics(self) -> tuple[str, ...]:
         """All of them, tables first."""
-        return (*self.tables.values(), *((self.stream,) if self.stream is not None else ()))
+        return (*self.tables.values(), *self.streams)
 
 
 class PollRound:
-    """A round of epochs: each table up to where it ended when the round began, then one epoch of each stream.
+    """A round of epochs: each table up to where it ended when the round began, then one epoch of each stream's topic.
 
     So a record of a stream is joined with every record of the tables that was there before its epoch began, and a
     table that never stops growing doesn't keep streams from being read.
@@ -74,7 +81,7 @@ class PollRound:
         due: Collection[TaskId] = (),
     ) -> None:
         self._tables = [(name, table, topic) for name, each in inputs.items() for table, topic in each.tables.items()]
-        self._streams = [(name, each.stream) for name, each in inputs.items() if each.stream is not None]
+        self._streams = [(name, topic) for name, each in inputs.items() for topic in each.streams]
         self._ends, self._due = ends, due
 
     def next(

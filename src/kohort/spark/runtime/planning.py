@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 
 from kohort.spark.jobs.outputs import GroupOutput, WindowEnd
@@ -37,7 +38,11 @@ from kohort.spark.runtime.window_closing import Windows
 
 
 def application_plan_of(program: Program) -> ApplicationPlan:
-    mergers = {each.input.topic: each.id for each in program.subtopologies if isinstance(each.input, PartialsInput)}
+    # What several branches make has to meet in the topic: rows of a key have one merger in an epoch.
+    branches = [branch for each in program.subtopologies for branch in each.branches]
+    made = Counter(branch.terminal.topic for branch in branches if isinstance(branch.terminal, ToPartials))
+    read = {each.input.topic: each.id for each in program.subtopologies if isinstance(each.input, PartialsInput)}
+    mergers = {topic: merger for topic, merger in read.items() if made[topic] == 1}
     return ApplicationPlan(
         application_id=program.application_id,
         topology=program.topology,
@@ -120,12 +125,14 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
                 branches[index] = _store_output(branch.terminal)
     sources = [table.source for table in compiled.tables]
     if isinstance(compiled.input, TopicInput):
-        sources.append(compiled.input.source)
+        sources.extend(compiled.input.source.each())
+    streams = () if compiled.input is None else compiled.input.topics
     return SubtopologyPlan(
         id=compiled.id,
         inputs=SubtopologyInputs(
-            None if compiled.input is None else compiled.input.topic,
+            streams[0] if streams else None,
             {table.name: table.source.topic for table in compiled.tables},
+            streams[1:],
         ),
         branches=branches,
         tables={table.name: StoreOutput(table.name, table.changelog or "") for table in compiled.tables},
@@ -136,7 +143,7 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
         },
         unreadable={source.topic: unreadable_of(source) for source in sources},
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
-        placed=frozenset(source.topic for source in compiled.partition_checked),
+        placed=frozenset(topic for source in compiled.partition_checked for topic in source.topics),
         formats=store_formats(compiled),
         clocks=tuple(state.store for step in compiled.processors for state in step.states if state.clock),
     )

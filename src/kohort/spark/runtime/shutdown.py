@@ -21,6 +21,11 @@ class Shutdown:
         """End the run, without waiting for that."""
         with self._lock:
             self.asked = True
+            self.end()
+
+    def end(self) -> None:
+        """End the run that is in its loop, if there is one, though nobody has asked: to begin another."""
+        with self._lock:
             if self._end is not None:
                 self._end()
 

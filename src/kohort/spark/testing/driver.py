@@ -35,6 +35,7 @@ class TestDriver:
         app: the application. Its bootstrap servers are never asked.
         spark: the session; by default the one that there is, or `local_session()`.
         partitions: of the topics that it reads and writes: of all of them, or by name (one where that says nothing).
+            Topics that a stream's pattern matches are those that are named here.
         now: where the driver's clock begins, which only `advance` moves.
 
     Raises:

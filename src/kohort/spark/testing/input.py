@@ -14,6 +14,7 @@ from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.formats.json_encoder import plain
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.internal_columns import HEADERS
+from kohort.spark.program.record_keys import KeyReading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,8 +42,7 @@ class InputRows:
 
     def __init__(self, source: SourceSpec, *, plain_decimals: bool) -> None:
         self._source, self._plain_decimals = source, plain_decimals
-        derived = {each.name for each in source.derived} | ({HEADERS} if source.headers else set())
-        self._values = StructType([each for each in source.schema.fields if each.name not in derived])
+        self._values = StructType([each for each in source.schema.fields if each.name not in source.added])
 
     def records(self, rows: Rows, key: Key | Sequence[Key], times: Time | Sequence[Time] | None, now: int) -> pa.Table:
         """Records: key, value, timestamp (ms), and headers where the stream has them.
@@ -81,9 +81,25 @@ class InputRows:
 
     def key(self, key: Key) -> bytes | None:
         """A key as the topic's records have it."""
+        if isinstance(key, Mapping) and self._source.key_read is not None:
+            return self._formatted_key(key, self._source.key_read)
         if isinstance(key, Mapping):
             return self._key_of([key], self._source.key or tuple(key))[0]
         return key.encode() if isinstance(key, str) else key
+
+    def _formatted_key(self, key: Mapping[str, Any], said: KeyReading) -> bytes:
+        if said.registry is not None:
+            raise ValueError(f"{self._where}: the keys' schema is in a registry: give bytes, as serializers make them")
+        from kohort.spark.formats import encoder
+        from kohort.spark.formats.arrow_types import arrow_schema
+
+        columns = StructType.fromJson(json.loads(said.schema))
+        try:
+            row = pa.Table.from_pylist([dict(key)], arrow_schema(columns))
+            made: bytes = encoder(said.format, columns, said.avro_schema).encode(row)[0].as_py()
+        except (ValueError, TypeError, pa.ArrowException) as error:
+            raise ValueError(f"{self._where}: {dict(key)} is no key of {columns.simpleString()}: {error}") from None
+        return made
 
     @property
     def _where(self) -> str:

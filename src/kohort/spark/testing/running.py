@@ -19,6 +19,7 @@ from kohort.spark.jobs.session_settings import session_settings
 from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.error_policies import DeadLetter
+from kohort.spark.program.source_topics import matched_topics, patterns_of, with_topics
 from kohort.spark.runtime.application import SparkJobs
 from kohort.spark.runtime.global_tables import GLOBALS
 from kohort.spark.runtime.planning import application_plan_of
@@ -30,6 +31,7 @@ from kohort.spark.testing.session import without_warnings_of_pandas
 from kohort.spark.testing.store_view import StoreView, stored_as
 from kohort.spark.testing.topics import MemoryTopics
 from kohort.streams.configured_topology import configure
+from kohort.streams.patterns import matching
 from kohort.streams.statuses import StatusCode
 from kohort.streams.tasks import TaskId
 
@@ -64,6 +66,9 @@ class RunningApplication:
         self._spark = spark
         with first_job(spark, lambda: False):
             program = app.compile(spark)
+        if patterns_of(program):
+            names = () if isinstance(partitions, int) else partitions
+            program = with_topics(program, matched_topics(program, set(names) - set(program.sinks)))
         self._topics = MemoryTopics(clock)
         self._read: dict[str, int] = {}
         self._last: dict[str, dict[tuple[int, int], int]] = {}
@@ -156,7 +161,8 @@ class RunningApplication:
         def known(name: str) -> int | None:
             return self._topics.partitions(name) if name in self._topics else None
 
-        configured = configure(program.topology, known, lambda pattern: ())
+        read = [source.topic for source in program.sources]
+        configured = configure(program.topology, known, lambda pattern: matching(pattern, read))
         problem = configured.problem
         if problem is not None and problem.code is not StatusCode.MISSING_INTERNAL_TOPICS:
             raise ProgramError(problem.detail)

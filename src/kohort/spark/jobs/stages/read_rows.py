@@ -22,11 +22,12 @@ from kohort.spark.jobs.stages.context import READING, Stage, StageContext, split
 from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
 
 if TYPE_CHECKING:
     from kohort.spark.formats.csv_format import CsvFields
     from kohort.spark.formats.registry_formats import RegistryReading
+    from kohort.spark.program.record_keys import KeyReading
 
 TOMBSTONE = "_tombstone"
 """STRING: a table's record without a value has its key here; all others null."""
@@ -56,9 +57,10 @@ class RowsReading:
         null_partitions: whether rows of records without a key, which may lie in any partition, have no `_partition`.
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
-        headers: whether `_headers`, which isn't in the values, is in `schema`.
+        headers, topics: whether `_headers` and `_topic`, which aren't in the values, are in `schema`.
         registry: how values are read that have the id of a registered schema.
         csv: what is in a record of CSV.
+        keys: how those columns of `schema` are read that are in the records' keys.
     """
 
     servers: ClientConfig
@@ -78,8 +80,10 @@ class RowsReading:
     tombstones: bool = True
     keyless: bool = True
     headers: bool = False
+    topics: bool = False
     registry: RegistryReading | None = None
     csv: CsvFields | None = None
+    keys: KeyReading | None = None
 
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
@@ -176,7 +180,9 @@ def _decode_values(
     if reading.format == "encoded":
         batch = read_objects(fetched.values, _arrow_schema(reading.schema), f"topic {fetched.topic}")
         return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
-    added = (*(each.name for each in reading.derived), *([HEADERS] if reading.headers else []))
+    shown = [name for name, is_shown in ((HEADERS, reading.headers), (TOPIC, reading.topics)) if is_shown]
+    of_keys = () if reading.keys is None else reading.keys.columns
+    added = (*(each.name for each in reading.derived), *shown, *of_keys)
     schema = _without(reading.schema, added)
     decoder = _decoder(reading.format, schema, reading.avro_schema, reading.times, reading.registry, reading.csv)
     decoded = decoder.decode(fetched.values)
@@ -194,7 +200,28 @@ def _decode_values(
         columns[each.name] = each.of(columns[each.column] if each.function else fetched.times)
     if reading.headers:
         columns[HEADERS] = fetched.records.column("headers").cast(_arrow_schema(reading.schema).field(HEADERS).type)
+    if reading.topics:
+        columns[TOPIC] = pa.repeat(fetched.topic, len(fetched.partitions)).cast(pa.string())
+    if reading.keys is not None:
+        columns, fetched = _with_keys(columns, fetched, reading, reading.keys, statistics)
     return {name: columns[name] for name in _arrow_schema(reading.schema).names}, fetched
+
+
+def _with_keys(
+    columns: dict[str, pa.Array], fetched: FetchedRecords, reading: RowsReading, said: KeyReading,
+    statistics: EpochStatistics,
+) -> tuple[dict[str, pa.Array], FetchedRecords]:  # fmt: skip
+    """The columns with those of the keys, and the records without those whose keys couldn't be read."""
+    decoded = _decoder(said.format, said.schema, said.avro_schema, None, said.registry, None).decode(fetched.keys)
+    if decoded.errors:
+        statistics.drop(UNREADABLE, len(decoded.errors))
+        reported = decoded.errors[_REPORTED[reading.on_error]]
+        note_dead(statistics, fetched, [row for row, _ in reported], [f"its key: {text}" for _, text in reported])
+    if decoded.good is not None:
+        columns = {name: column.take(decoded.good) for name, column in columns.items()}
+        fetched = fetched.take(decoded.good)
+    batch = decoded.columns.cast(_arrow_schema(said.schema))
+    return columns | dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
 
 
 def _tombstones(

@@ -1,0 +1,173 @@
+"""Records' keys in formats: read into columns, and written of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from pyspark.sql import SparkSession
+
+from kohort.protocol.records.partitioner import partition_of
+from kohort.spark import Drop, ProgramError, StreamsApp, count
+from kohort.spark.testing import TestDriver
+from kohort.testing.broker import Broker
+from tests.spark.formats.fake_registry import fake_registry
+
+from .applications import create_topics, producer, read, run_in_steps
+
+RECORD: dict[str, Any] = {
+    "type": "record",
+    "name": "Id",
+    "fields": [{"name": "shop", "type": "string"}, {"name": "number", "type": "long"}],
+}
+
+
+def avro(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def with_id(schema_id: int, data: bytes) -> bytes:
+    return b"\0" + schema_id.to_bytes(4) + data
+
+
+def test_keys_become_columns_and_columns_keys(spark: SparkSession) -> None:
+    app = StreamsApp("shops", on_error=Drop())
+    number = app.stream("numbers", schema="n INT", key_format="avro", key_schema="id BIGINT")
+    number.to("out", key="id", key_format="avro")
+    number.to("objects", key=("id", "n"), key_format="json")
+    both = app.stream("objects-in", schema="n INT", key_format="json", key_schema="shop STRING, number BIGINT")
+    both.where("shop IS NOT NULL").to(
+        "records", key=("shop", "number"), key_format="avro", key_schema=json.dumps(RECORD)
+    )
+    raw = app.stream("bytes", schema="n INT", key_format="raw")
+    raw.select("n").to("lines", key="n", key_format="string")
+    with TestDriver(app, spark) as driver:
+        driver.pipe("numbers", [{"n": 1}, {"n": 2}, {"n": 3}], key=[{"id": 300}, avro("long", -1), b"\xff"])
+        driver.pipe("numbers", [{"n": 4}])
+        assert driver.dropped == {"unreadable": 1}
+        assert driver.records("out")["key"].to_pylist() == [avro("long", 300), avro("long", -1), None]
+        assert [row["id"] for row in driver.output("out")[:2]] == [300, -1]
+        keys = [json.loads(each) for each in driver.records("objects")["key"].to_pylist()]
+        assert [key["n"] for key in keys] == [1, 2, 4]
+        driver.pipe("objects-in", [{"n": 5}, {"n": 6}], key=[{"shop": "eu", "number": 7}, b'{"number": 8}'])
+        assert driver.records("records")["key"].to_pylist() == [avro(RECORD, {"shop": "eu", "number": 7})]
+        driver.pipe("bytes", [{"n": 6}], key=b"\xff")
+        assert driver.records("lines")["key"].to_pylist() == [b"6"]
+
+
+def test_text_keys_say_what_a_stream_is_keyed_by(spark: SparkSession) -> None:
+    app = StreamsApp("shops")
+    orders = app.stream("orders", schema="n INT", key_format="string", key_schema="customer STRING")
+    orders.group_by("customer").aggregate("counts", n=count()).to("counts", key="customer")
+    assert len(app.compile(spark).subtopologies) == 1
+    with TestDriver(app, spark, partitions={"orders": 3}) as driver:
+        driver.pipe("orders", [{"n": 1}] * 3, key=["ann", "bob", "ann"])
+        assert {row["customer"]: row["n"] for row in driver.output("counts")} == {"ann": 2, "bob": 1}
+
+
+def test_other_keys_move_by_their_columns(spark: SparkSession) -> None:
+    app = StreamsApp("shops")
+    orders = app.stream("orders", schema="n INT", key_format="avro", key_schema="id BIGINT")
+    orders.group_by("id").aggregate("counts", n=count()).to("counts", key="id")
+    assert app.compile(spark).internal_topics[0] == "shops-counts-repartition"
+    with TestDriver(app, spark, partitions={"orders": 3}) as driver:
+        driver.pipe("orders", [{"n": 1}] * 3, key=[{"id": 1}, {"id": 2}, {"id": 1}])
+        assert {row["id"]: row["n"] for row in driver.output("counts")} == {1: 2, 2: 1}
+
+
+def test_registered_keys_lie_where_their_bytes_lead(spark: SparkSession) -> None:
+    with fake_registry() as server:
+        number, record = server.add("numbers-key", '"long"'), server.add("records-key", RECORD)
+        app = StreamsApp("shops", schema_registry=server.registry())
+        numbers = app.stream("numbers", schema="n INT", key_format="avro")
+        numbers.to("out", key="key", key_format="avro")
+        records = app.stream("records", schema="n INT", key_format="avro")
+        records.to("both", key=("shop", "number"), key_format="avro")
+        with TestDriver(app, spark, partitions={"out": 5}) as driver:
+            driver.pipe("numbers", [{"n": 1}, {"n": 2}], key=[with_id(number, avro("long", each)) for each in (7, 8)])
+            found = driver.records("out")
+            made = json.loads(server.subjects["out-key"][-1]["schema"])
+            out = server.subjects["out-key"][-1]["id"]
+            assert made in ("long", {"type": "long"})
+            wanted = {with_id(out, avro("long", each)) for each in (7, 8)}
+            assert set(found["key"].to_pylist()) == wanted
+            places = zip(found["key"].to_pylist(), found["partition"].to_pylist(), strict=True)
+            assert all(partition == partition_of(key, 5) for key, partition in places)
+            driver.pipe("records", [{"n": 1}], key=with_id(record, avro(RECORD, {"shop": "eu", "number": 1})))
+            made = json.loads(server.subjects["both-key"][-1]["schema"])
+            (key,) = driver.records("both")["key"].to_pylist()
+            assert fastavro.schemaless_reader(io.BytesIO(key[5:]), made, None) == {"shop": "eu", "number": 1}
+
+
+MISTAKES: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
+    "no format": (lambda app: app.stream("t", schema="n INT", key_schema="id INT"), "say in which format the keys are"),
+    "csv": (lambda app: app.stream("t", schema="n INT", key_format="csv"), "keys aren't read as CSV"),
+    "no columns": (
+        lambda app: app.stream("t", schema="n INT", key_format="json").to("x"),
+        "stream 't': key_format='json': say the columns of the keys, as key_schema=",
+    ),
+    "twice": (
+        lambda app: app.stream("t", schema="n INT", key_format="json", key_schema="n INT").to("x"),
+        "stream 't': the column 'n' is there twice",
+    ),
+    "keyed by bytes": (
+        lambda app: app.stream("t", schema="n INT", key="n", key_format="avro", key_schema="id INT"),
+        "with key_format='avro' they lie where the key's bytes lead to: leave key= out",
+    ),
+    "joined by bytes": (
+        lambda app: (
+            app.stream("t", schema="n INT", key_format="avro", key_schema="id INT")
+            .join(app.table("u", schema="id INT, m INT", key="id"))
+            .to("x")
+        ),
+        "since its records' keys are avro, and lie where their bytes lead to, not their text",
+    ),
+    "no key to write": (lambda app: app.stream("t", schema="n INT").to("x", key_format="avro"), "say key=, and any"),
+    "a text of a number": (
+        lambda app: app.stream("t", schema="n INT").to("x", key="n", key_format="raw"),
+        "to('x'): key_format='raw':",
+    ),
+    "no registry": (
+        lambda app: app.stream("t", schema="n INT").to("x", key="n", key_format="protobuf"),
+        "to('x'): key_format: format=\"protobuf\" needs a registry",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_cannot_be_a_key_is_said(spark: SparkSession, mistake: str) -> None:
+    write, said = MISTAKES[mistake]
+    app = StreamsApp("shops")
+    with pytest.raises(ProgramError, match=re.escape(said)):
+        write(app)
+        app.compile(spark)
+
+
+def test_a_client_of_others_writes_and_reads_such_keys(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    servers = kohort_fresh_broker.bootstrap_servers
+    create_topics(servers, "numbers", "out")
+    sent = [avro("long", each) for each in (7, -8, 2**40)]
+
+    def send() -> int:
+        sending = producer(servers)
+        for key in sent:
+            sending.produce("numbers", b'{"n": 1}', key)
+        sending.flush()
+        return len(sent)
+
+    app = StreamsApp("shops", bootstrap_servers=servers, state_dir=tmp_path)
+    numbers = app.stream("numbers", schema="n INT", key_format="avro", key_schema="id BIGINT")
+    numbers.with_columns(id="id + 1").to("out", key="id", key_format="avro")
+    run_in_steps(app, spark, [send])
+    found = {each.key(): each.partition() for each in read(servers, "out")}
+    assert found == {key: partition_of(key, 2) for key in (avro("long", each) for each in (8, -7, 2**40 + 1))}
