@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         approx_percentile,
         avg,
         collect,
+        collect_max,
         count,
         count_distinct,
         count_if,
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
     "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream", "StreamsApp",
-    "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "collect", "count",
-    "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "sliding", "stddev",
-    "sum_", "value_state", "variance", "window",
+    "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "collect", "collect_max",
+    "count", "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_", "sliding",
+    "stddev", "sum_", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
