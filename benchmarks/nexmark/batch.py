@@ -80,10 +80,11 @@ QUERIES: Final[Mapping[str, Query]] = {
             SELECT auction, window.start AS window, count(*) AS num
             FROM bid GROUP BY auction, window(dateTime, '10 seconds', '2 seconds')
         )
-        SELECT window, auction, num FROM (SELECT *, max(num) OVER (PARTITION BY window) AS most FROM counted)
-        WHERE num = most
+        SELECT window, num, sort_array(collect_list(auction)) AS auctions
+        FROM (SELECT *, max(num) OVER (PARTITION BY window) AS most FROM counted)
+        WHERE num = most GROUP BY window, num
         """,
-        ("window", "auction"),
+        ("window",),
     ),
     "q6": Query(
         "Average selling price: by seller, of the last ten auctions that closed with a bid",

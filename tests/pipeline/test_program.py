@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -29,6 +29,7 @@ from kohort.spark import (
     approx_percentile,
     avg,
     collect,
+    collect_max,
     count,
     count_distinct,
     count_if,
@@ -118,6 +119,13 @@ def longest() -> Any:
     )
 
 
+def all_of_most(limit: int) -> Column:
+    """The different `s` of rows with the greatest `i`."""
+    entries = F.sort_array(F.collect_list(F.when(F.expr("i is not null and s is not null"), F.struct("i", "s"))), False)
+    found = F.sort_array(F.array_distinct(F.filter(entries, lambda entry: entry["i"] == entries[0]["i"])["s"]))
+    return F.when(F.size(found).between(1, limit), found)
+
+
 AGGREGATES: dict[str, tuple[Any, Callable[[], Any], float]] = {
     # name: ours, Spark's own, how far they may be apart (relative)
     "n": (count(), lambda: F.count(F.lit(1)), 0),
@@ -182,6 +190,8 @@ AGGREGATES: dict[str, tuple[Any, Callable[[], Any], float]] = {
         lambda: F.when(F.count_distinct("i") <= 17, F.count_distinct("i")),
         0,
     ),
+    "all_max": (collect_max("s", by="i"), lambda: all_of_most(100), 0),
+    "few_max": (collect_max("s", by="i", limit=3), lambda: all_of_most(3), 0),
     "list": (
         collect("s", 5),
         lambda: F.slice(

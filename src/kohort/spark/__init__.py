@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         approx_percentile,
         avg,
         collect,
+        collect_max,
         count,
         count_distinct,
         count_if,
@@ -52,8 +53,8 @@ __all__ = [
     "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "CogroupedStreams", "DeadLetter", "Drop", "Fail",
     "GlobalTable", "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream",
     "StreamsApp", "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "cogroup",
-    "collect", "count", "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_", "min_",
-    "session", "sliding", "stddev", "sum_", "unlimited", "value_state", "variance", "window",
+    "collect", "collect_max", "count", "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_",
+    "min_", "session", "sliding", "stddev", "sum_", "unlimited", "value_state", "variance", "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
