@@ -1,0 +1,150 @@
+"""The programs of docs/coming-from-*.md, as they stand there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import kohort.spark
+from kohort.spark import StreamsApp
+from kohort.spark.testing import TestDriver
+
+DOCS = Path(__file__).parents[2] / "docs"
+Start = Callable[..., TestDriver]
+
+
+def program(page: str, heading: str) -> Callable[..., None]:
+    """The function over an application under a heading."""
+    text = (DOCS / f"coming-from-{page}.md").read_text()
+    found = re.search(rf"^## {heading}\n.*?```python\n(.*?)```", text, re.DOTALL | re.MULTILINE)
+    assert found is not None, heading
+    scope: dict[str, Any] = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__}
+    scope["__name__"] = heading
+    exec(compile(found[1], f"coming-from-{page}.md, {heading}", "exec"), scope)
+    name = re.findall(r"^def (\w+)\(app\b", found[1], re.MULTILINE)[-1]
+    return scope[name]  # type: ignore[no-any-return]
+
+
+def started(start: Start, page: str, heading: str, *arguments: Any) -> TestDriver:
+    app = StreamsApp("rewritten")
+    program(page, heading)(app, *arguments)
+    return start(app)
+
+
+def at(minutes: float) -> datetime:
+    return datetime.fromtimestamp(1_356_998_400 + 60 * minutes, UTC)  # 2013
+
+
+def start_of(row: dict[str, Any]) -> float:
+    """The minute at which a row's window begins."""
+    return (datetime.fromisoformat(row["window"]) - at(0)).total_seconds() / 60
+
+
+def test_counting_words(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "Counting words")
+    driver.pipe("lines", ["all streams lead to Kafka", "hello kafka streams"])
+    counts = {row["word"]: row["n"] for row in driver.output("word-counts")}
+    assert counts == {"all": 1, "streams": 2, "lead": 1, "to": 1, "kafka": 2, "hello": 1}
+
+
+def test_views_of_pages_by_region(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "Views of pages by region")
+    driver.pipe("profiles", [{"user": "ann", "region": "europe"}])
+    driver.pipe("views", [{"user": user, "page": "/", "at": at(4.5)} for user in ("ann", "bob", "ann")])
+    counts = {(row["region"], start_of(row)): row["n"] for row in driver.output("views-by-region")}
+    assert counts == {(region, start): n for region, n in (("europe", 2), ("unknown", 1)) for start in range(5)}
+
+
+def test_rooms_that_get_too_hot(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "Rooms that get too hot")
+    driver.pipe("temperatures", [{"room": "a", "degrees": each, "at": at(0)} for each in (20.0, 29.0, 28.0)])
+    driver.pipe("temperatures", [{"room": "b", "degrees": 20.0, "at": at(0)}])
+    assert driver.output("too-hot") == []
+    driver.pipe("temperatures", [{"room": "a", "degrees": 20.0, "at": at(0.5)}])
+    assert [(row["room"], row["degrees"]) for row in driver.output("too-hot")] == [("a", 29.0)]
+
+
+def clicked(driver: TestDriver, topic: str) -> list[tuple[Any, ...]]:
+    """What becomes of three impressions, of which one is clicked in time, and one too late."""
+    driver.pipe("impressions", [{"ad": ad, "site": "s", "shown": at(0)} for ad in ("one", "two", "three")])
+    driver.pipe("clicks", [{"ad": "one", "clicked": at(59)}, {"ad": "two", "clicked": at(61)}])
+    driver.pipe("impressions", [{"ad": "later", "site": "s", "shown": at(300)}], step=False)
+    driver.pipe("clicks", [{"ad": "nobody", "clicked": at(300)}])
+    return sorted((row["ad"], row.get("clicked") is not None) for row in driver.output(topic))
+
+
+def test_impressions_and_clicks(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "Impressions and clicks")
+    assert clicked(driver, "outcomes") == [("one", True), ("three", False), ("two", False)]
+
+
+def test_visits_to_a_site(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "Visits to a site")
+    times = (0, 20, 45, 80, 200)
+    driver.pipe("clicks", [{"user": "ann", "page": "/", "at": at(each)} for each in times])
+    visits = [(start_of(row), row["clicks"]) for row in driver.output("visits")]
+    assert sorted(visits) == [(0, 3), (80, 1)]
+
+
+def test_a_punctuator(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "A punctuator")
+
+    def book(account: str, amount: int, minutes: float) -> list[tuple[str, int]]:
+        driver.pipe("bookings", [{"account": account, "amount": amount, "at": at(minutes)}])
+        return [(row["account"], row["total"]) for row in driver.output("totals")]
+
+    assert book("a", 5, 0.1) == []
+    assert book("a", 6, 0.2) == []
+    assert book("b", 1, 0.3) == []
+    assert sorted(book("b", 2, 1.1)) == [("a", 11), ("b", 3)]
+    assert book("a", 1, 2.5) == [("b", 3)]
+
+
+def test_words_in_windows(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "structured-streaming", "Words in windows")
+    driver.pipe("words", [{"word": "cat", "at": at(12)}, {"word": "cat", "at": at(14)}, {"word": "dog", "at": at(40)}])
+    counts = {(row["word"], start_of(row)): row["n"] for row in driver.output("word-counts")}
+    assert counts == {("cat", 5): 2, ("cat", 10): 2}
+
+
+def test_events_that_come_twice(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "structured-streaming", "Events that come twice")
+    driver.pipe("events", [{"id": each, "what": "x", "at": at(0)} for each in ("a", "b", "a")])
+    driver.pipe("events", [{"id": each, "what": "x", "at": at(59)} for each in ("a", "c")])
+    assert sorted(row["id"] for row in driver.output("events-once")) == ["a", "b", "c"]
+
+
+def test_clicks_on_impressions(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "structured-streaming", "Clicks on impressions")
+    assert clicked(driver, "clicked-impressions") == [("one", True), ("three", False), ("two", False)]
+
+
+def test_sessions_whose_gap_depends_on_the_row(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "structured-streaming", "Sessions whose gap depends on the row")
+    rows = [("ann", "tv", 0), ("ann", "tv", 90), ("bob", "phone", 0), ("bob", "phone", 90), ("eve", "phone", 1_000)]
+    driver.pipe("events", [{"user": user, "device": device, "at": at(each)} for user, device, each in rows])
+    sessions = [(row["user"], start_of(row), row["events"]) for row in driver.output("sessions")]
+    assert sorted(sessions) == [("ann", 0, 2), ("bob", 0, 1), ("bob", 90, 1)]
+
+
+def test_state_of_ones_own(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "structured-streaming", "State of one's own")
+    driver.pipe("readings", [{"sensor": each, "last": at(0)} for each in ("a", "b")])
+    driver.pipe("readings", [{"sensor": "b", "last": at(0.5)}])
+    driver.pipe("readings", [{"sensor": "c", "last": at(1.2)}])
+    assert [row["sensor"] for row in driver.output("silent")] == ["a"]
+
+
+def test_rows_into_a_database(kohort_test_driver: Start) -> None:
+    written: dict[str, list[str]] = {}
+
+    def write(rows: Any, batch_id: str) -> None:
+        written[batch_id] = [row.flight for row in rows.collect()]
+
+    driver = started(kohort_test_driver, "structured-streaming", "Rows into a database", write)
+    driver.pipe("delays", [{"flight": "a", "minutes": 20}, {"flight": "b", "minutes": 2}])
+    driver.pipe("delays", [{"flight": "c", "minutes": 30}])
+    assert written == {"delays-0:0-2": ["a"], "delays-0:2-3": ["c"]}
