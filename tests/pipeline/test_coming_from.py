@@ -124,7 +124,7 @@ def test_clicks_on_impressions(kohort_test_driver: Start) -> None:
 
 def test_sessions_whose_gap_depends_on_the_row(kohort_test_driver: Start) -> None:
     driver = started(kohort_test_driver, "structured-streaming", "Sessions whose gap depends on the row")
-    rows = [("ann", "tv", 0), ("ann", "tv", 90), ("bob", "phone", 0), ("bob", "phone", 90), ("eve", "phone", 1_000)]
+    rows = [("ann", "tv", 0), ("bob", "phone", 0), ("ann", "tv", 90), ("bob", "phone", 90), ("eve", "phone", 1_000)]
     driver.pipe("events", [{"user": user, "device": device, "at": at(each)} for user, device, each in rows])
     sessions = [(row["user"], start_of(row), row["events"]) for row in driver.output("sessions")]
     assert sorted(sessions) == [("ann", 0, 2), ("bob", 0, 1), ("bob", 90, 1)]
