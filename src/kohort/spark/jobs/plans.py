@@ -40,6 +40,7 @@ from kohort.spark.jobs.terminals import (
     to_partials,
     to_rows,
     to_topic,
+    upserts,
     whole_tasks,
 )
 from kohort.spark.program.column_propagation import transformed
@@ -143,10 +144,14 @@ class Plans:
         whole = branch.by_stream_time or (isinstance(terminal, Aggregate) and terminal.spec.arrow is not None)
         if isinstance(source, TopicInput):
             used = self._used
-            schema = T.StructType([field for field in source.schema.fields if field.name in used])
-            reading = self._reading(source.source, schema, internal, table=False)
+            schema = T.StructType([field for field in source.source.schema.fields if field.name in used])
+            reading = self._reading(source.source, schema, internal, table=source.upserts, keyless=not source.upserts)
             reading = replace(reading, whole_partitions=whole, null_partitions=branch.by_task)
-            return self._splits(context).mapInArrow(read_rows_stage(context, reading), _with(schema, internal))
+            read = _with(schema, internal)
+            if not source.upserts:
+                return self._splits(context).mapInArrow(read_rows_stage(context, reading), read)
+            read = read.add(TOMBSTONE, T.StringType())
+            return upserts(self._splits(context).mapInArrow(read_rows_stage(context, reading), read), source.source.key)
         if not source.encoded:
             reading = RowsReading(
                 self._servers, source.schema.json(), "json", None, source.event_time, "fail", internal,
@@ -201,7 +206,7 @@ class Plans:
         assert isinstance(topic, TopicInput)
         source = topic.source
         used = frozenset([] if source.event_time is None else [source.event_time])
-        if source in self._subtopology.partition_checked:
+        if topic.upserts or source in self._subtopology.partition_checked:
             used |= frozenset(source.key)
         used = used.union(*(flow.used for flow in self._flows))
         derived = {each.name: each.column for each in source.derived}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import DELETED, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.windows import WindowSpec
 from kohort.streams.topology import Topology
@@ -110,9 +110,14 @@ class Store:
 
 @dataclass(frozen=True)
 class TopicInput:
-    """A topic of the user's is read."""
+    """A topic of the user's is read.
+
+    Attributes:
+        upserts: whether it is read as a table's: its rows have `_deleted`, and records without a value are such.
+    """
 
     source: SourceSpec
+    upserts: bool = False
 
     @property
     def topic(self) -> str:
@@ -121,8 +126,8 @@ class TopicInput:
 
     @property
     def schema(self) -> StructType:
-        """The rows' columns, without the internal ones."""
-        return self.source.schema
+        """The rows' columns, without the internal ones that all have."""
+        return with_deleted(self.source.schema) if self.upserts else self.source.schema
 
     @property
     def event_time(self) -> str | None:
@@ -160,6 +165,13 @@ class PartialsInput:
 
 
 Input = TopicInput | RowsInput | PartialsInput
+
+
+def with_deleted(schema: StructType) -> StructType:
+    """The columns of a table's upserts: with `_deleted`."""
+    from pyspark.sql.types import BooleanType, StructField, StructType
+
+    return StructType([*schema.fields, StructField(DELETED, BooleanType())])
 
 
 # Steps ---------------------------------------------------------------------------------------------------------------

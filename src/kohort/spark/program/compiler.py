@@ -6,7 +6,7 @@ known at a point. Where records have to move to other tasks, the subtopology end
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
-from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
+from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processors import processor
@@ -64,6 +64,15 @@ from kohort.spark.program.streams import (
     Stream,
     StreamJoinDef,
     TransformDef,
+)
+from kohort.spark.program.tables import (
+    TableTransformDef,
+    ToStreamDef,
+    ToTableDef,
+    check_key,
+    stream_of,
+    table_of,
+    upserting,
 )
 from kohort.spark.program.topology import topology
 from kohort.spark.program.transform_checks import called, over_several_rows, passed
@@ -104,6 +113,7 @@ class _Flow:
         key_names: what these columns are called in the records' keys.
         lost: why that doesn't hold any more; "" if it does, or never did.
         retimed: what has changed the event time since the records were read; "" if nothing has.
+        table: the columns of a table's key, if these are upserts; rows of a key are all in one partition then.
         partitioner: how its records' keys become partitions.
     """
 
@@ -117,6 +127,7 @@ class _Flow:
     lost: str = ""
     retimed: str = ""
     partitioner: Partitioner = "murmur2"
+    table: tuple[str, ...] | None = None
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -168,7 +179,11 @@ class _Compiler:
         ended = {source for stream in (*streams, *self._graph.processed) for source in self._roots(stream)}
         names = self._names
         for each in self._graph.sources:
-            if isinstance(each, TableDef):
+            if isinstance(each, TableDef) and each.source in ended:
+                draft = _Draft(TopicInput(resolved(each.source, "table"), upserts=True))
+                self._sources[each.source] = draft
+                self._drafts.append(draft)
+            elif isinstance(each, TableDef):
                 self._take_name(each.name, names)
                 source = resolved(each.source, "global_table" if each.is_global else "table")
                 changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
@@ -199,13 +214,14 @@ class _Compiler:
 
     def _root(self, stream: Stream) -> SourceDef:
         origin = stream._origin
-        return origin if isinstance(origin, SourceDef) else self._root(_parent(origin))
+        return _source(origin) or self._root(_parent(origin))
 
     def _roots(self, stream: Stream) -> set[SourceDef]:
         """All topics that rows of a stream come from."""
         others = [step.other for step in stream._steps if isinstance(step, StreamJoinDef)]
         origin = stream._origin
-        own = {origin} if isinstance(origin, SourceDef) else self._roots(_parent(origin))
+        source = _source(origin)
+        own = self._roots(_parent(origin)) if source is None else {source}
         return own.union(*map(self._roots, others))
 
     def _internal(self, name: str, what: str) -> str:
@@ -284,25 +300,51 @@ class _Compiler:
                 return self._join_stream(flow, step, self._root(stream).topic)
             case ProcessDef():
                 return self._process(flow, step)
+            case TableTransformDef():
+                return self._transform_table(flow, step)
+            case ToTableDef():
+                return self._to_table(flow, step, self._root(stream).topic)
+            case ToStreamDef():
+                return self._transform(replace(flow, table=None), TransformDef(stream_of(step)))
 
     def _begin(self, origin: Origin) -> _Flow:
         if isinstance(origin, RepartitionDef):
             return self._repartition(origin)
         if isinstance(origin, AggregateDef):
             return self._groups(origin)
-        draft = self._sources[origin]
+        definition = origin.source if isinstance(origin, TableDef) else origin
+        draft = self._sources[definition]
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
-        rows = self._rows(source.schema)
-        where, partitioner = f"stream {origin.topic!r}", source.partitioner
-        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, partitioner=partitioner)
+        rows, key = self._rows(draft.input.schema), source.key
+        where, table = f"stream {definition.topic!r}", None
+        if isinstance(origin, TableDef):
+            where, table = f"table {origin.name!r}", key
+        return _Flow(where, draft, (), rows, key, key, source.event_time, partitioner=source.partitioner, table=table)
 
-    def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
+    def _transform_table(self, flow: _Flow, step: TableTransformDef) -> _Flow:
+        assert flow.table is not None
+        shortcut = upserting(step, _kept(flow.table, flow.event_time))
+        return self._transform(flow, TransformDef(shortcut))
+
+    def _to_table(self, flow: _Flow, step: ToTableDef, topic: str) -> _Flow:
+        where = f"{flow.where}: to_table({', '.join(map(repr, step.key))})"
+        schema = without_partition(flow.frame.schema)
+        group_types(where, step.key, schema)
+        if not flow.key or not set(flow.key) <= set(step.key):
+            name = step.name or _readable(f"{topic}-table-{'-'.join(step.key)}")
+            flow = self._move(flow, self._internal(f"{name}-repartition", where), step.key, schema)
+        flow = replace(flow, where=where, table=None)
+        made = self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))), internal=[DELETED])
+        return replace(made, table=step.key)
+
+    def _transform(self, flow: _Flow, step: TransformDef, internal: Sequence[str] = ()) -> _Flow:
         where = f"{flow.where}: {_label(step.function)}"
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
-        check_names(where, [name for name in made.columns if name != PARTITION])
+        own = {PARTITION, *internal, *([] if flow.table is None else [DELETED])}
+        check_names(where, [name for name in made.columns if name not in own])
         made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
         there = passed(made, flow.rows)
         gone = [name for name in flow.key if name not in there]
@@ -319,14 +361,21 @@ class _Compiler:
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
         key = () if gone else tuple(there[name][0] for name in flow.key)
+        table = None if flow.table is None else check_key(where, flow.table, there)
         rows = empty_frame(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
             flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
-            retimed=retimed,
+            retimed=retimed, table=table,
         )  # fmt: skip
 
     def _join(self, flow: _Flow, step: JoinDef) -> _Flow:
         table = self._tables.get(step.table)
+        if table is None and step.table.source in self._sources:
+            raise ProgramError(
+                f"{flow.where}: table {step.table.name!r} is used as a value as well, so its topic's records go on "
+                f"from step to step, and no store has them that a stream could be joined to. Leave one of both to "
+                f"another application"
+            )
         if table is None:
             raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
         keyed = Keyed(flow.where, flow.key, flow.key_names, flow.lost, flow.frame.schema, flow.partitioner)
@@ -429,6 +478,8 @@ class _Compiler:
 
     def _sink(self, flow: _Flow, output: OutputDef, source: SourceDef) -> None:
         schema = without_partition(flow.frame.schema)
+        if flow.table is not None:
+            output = replace(output, key=flow.table, tombstone=DELETED)
         end = row_output(flow.where, output, schema, flow.frame, source.on_error)
         read = _input_time(flow.draft.input)
         self._end(flow, replace(end, event_time=None if flow.event_time == read else flow.event_time))
@@ -531,8 +582,29 @@ class _Compiler:
         flow.draft.branches.append(Branch(flow.steps, terminal))
 
 
-def _parent(origin: RepartitionDef | AggregateDef) -> Stream:
-    return origin.parent if isinstance(origin, RepartitionDef) else origin.grouped._stream
+def _source(origin: Origin) -> SourceDef | None:
+    """The topic that is read, if rows don't come out of the program itself."""
+    match origin:
+        case SourceDef():
+            return origin
+        case TableDef(source=source):
+            return source
+    return None
+
+
+def _parent(origin: Origin) -> Stream:
+    """What rows are made of that come out of the program itself."""
+    match origin:
+        case RepartitionDef(parent=parent):
+            return parent
+        case AggregateDef(grouped=grouped):
+            return grouped._stream
+    raise TypeError(f"nothing comes before {origin!r}")
+
+
+def _kept(key: tuple[str, ...], event_time: str | None) -> tuple[str, ...]:
+    """The columns that deletions have, too."""
+    return key if event_time is None else (*key, event_time)
 
 
 def _input_time(read: Input | None) -> str | None:

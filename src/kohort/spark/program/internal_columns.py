@@ -28,5 +28,9 @@ WINDOW_START: Final = "_window"
 HEADERS: Final = "_headers"
 """ARRAY<STRUCT<key: STRING, value: BINARY>>: a record's headers, where a stream asks for them. Users see it."""
 
-RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START})
+DELETED: Final = "_deleted"
+"""BOOLEAN, never null: of a table that goes from step to step as *upserts*, one row for each time that a key is set:
+whether the key is gone. All other columns but the key's, and the event time, are null then."""
+
+RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START, DELETED})
 """Those of users have other names."""

@@ -6,6 +6,7 @@ raised at once.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -20,21 +21,24 @@ from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import TIMERS, Dedupe, Latest, Top
 from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
-from kohort.spark.program.shortcuts import Shortcuts
+from kohort.spark.program.shortcuts import Expression, Shortcuts, check_expression
 from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
+from kohort.spark.program.tables import TableShortcuts, TableTransformDef, ToStreamDef, ToTableDef
 from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from pyspark.sql import Column, DataFrame
 
     from kohort.spark.formats.schema_registry import SchemaRegistry
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "FunctionDef", "GlobalTable", "Graph", "GroupedStream",
-    "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef", "Stream",
-    "StreamJoinDef", "Table", "TransformDef",
+    "AggregateDef", "Aggregated", "DerivedTable", "End", "ForEachBatchDef", "FunctionDef", "GlobalTable", "Graph",
+    "GroupedStream", "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef", "StepDef",
+    "Stream", "StreamJoinDef", "Table", "TableValue", "TransformDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -195,8 +199,8 @@ class ForEachBatchDef:
     function: Callable[[DataFrame, str], object]
 
 
-Origin = SourceDef | RepartitionDef | AggregateDef
-StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef
+Origin = SourceDef | TableDef | RepartitionDef | AggregateDef
+StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef | TableTransformDef | ToTableDef | ToStreamDef
 End = SinkDef | ForEachBatchDef | AggregateDef
 
 
@@ -217,19 +221,91 @@ class Graph:
 # What is written -----------------------------------------------------------------------------------------------------
 
 
-class Table(Advised):
-    """The last record of each key of a topic, kept by the tasks that read the same partitions of a stream.
+class TableValue(TableShortcuts["DerivedTable"]):
+    """A table as a value: one row for each key, which is set, changed and taken out."""
 
-    Made by `StreamsApp.table`; good for `Stream.join`, and for queries by the table's name.
+    instead = "a table has where, select, with_columns and to; .as_stream() gives its rows as a stream, with transform"
+
+    @abstractmethod
+    def _upserts(self) -> Stream:
+        """Its upserts: a stream that only tables' steps follow."""
+
+    def to(
+        self,
+        topic: str,
+        *,
+        format: str = "json",  # noqa: A002
+        schema: str | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        auto_register: bool = True,
+        delimiter: str = ",",
+    ) -> Self:
+        """Write the table to a topic, under its key, with tombstones for rows that are deleted; and go on with it.
+
+        The key is the text of one column, or a JSON object of several. So compaction keeps what the table has, and
+        `app.table(topic, key=…)` reads it. A tombstone may come for a key that was never there.
+
+        Args:
+            topic: it must exist.
+            format, schema, schema_registry, subject, auto_register, delimiter: as of `Stream.to`.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        self._upserts().to(
+            topic, format=format, schema=schema, schema_registry=schema_registry, subject=subject,
+            auto_register=auto_register, delimiter=delimiter,
+        )  # fmt: skip
+        return self
+
+    def as_stream(self, *, deleted: str | None = None) -> Stream:
+        """The table's rows as a stream: each each time that it is set.
+
+        Args:
+            deleted: the column, BOOLEAN, that says of which rows the key has gone: these have the key's columns alone.
+                Without, they are left out.
+
+        Raises:
+            ProgramError: it is no column's name.
+        """
+        if deleted is not None:
+            column_names("as_stream: deleted", deleted)
+        return self._upserts()._with(ToStreamDef(deleted))
+
+    def _derived(self, step: TableTransformDef) -> DerivedTable:
+        return DerivedTable(self._upserts()._with(step))
+
+
+class DerivedTable(TableValue):
+    """A table that is made of another, of a stream, or of an aggregate. Nothing keeps it but what it is written to."""
+
+    def __init__(self, upserts: Stream) -> None:
+        self._stream = upserts
+
+    def _upserts(self) -> Stream:
+        return self._stream
+
+    def __repr__(self) -> str:
+        return f"DerivedTable({self._stream!r})"
+
+
+class Table(TableValue):
+    """The last record of each key of a topic. Made by `StreamsApp.table`.
+
+    Joined to a stream, or used for queries alone, it is kept in a store by the tasks that read the same partitions.
+    Used as a value it goes on to what is made of it, and isn't kept. One table is either of both.
     """
 
-    instead = (
-        "a table is joined to a stream, stream.join(table), and asked for its keys. To transform or group its records, "
-        "or to write them elsewhere, read a topic with app.stream"
-    )
-
-    def __init__(self, definition: TableDef) -> None:
+    def __init__(self, graph: Graph, definition: TableDef) -> None:
+        self._graph = graph
         self._definition = definition
+
+    def _upserts(self) -> Stream:
+        return Stream(self._graph, self._definition)
+
+    def _advice(self, name: str) -> str:
+        return f"a table is joined to a stream, stream.join(table), and asked for its keys; {super()._advice(name)}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._definition.name!r})"
@@ -237,6 +313,12 @@ class Table(Advised):
 
 class GlobalTable(Table):
     """The last record of each key of a topic, all of it on every instance. Any stream can be joined to it."""
+
+    def _upserts(self) -> Stream:
+        raise ProgramError(
+            f"global_table {self._definition.name!r} is read by each instance for itself, outside of epochs, so "
+            f"nothing can be made of it but joins of streams: read the topic by app.table"
+        )
 
 
 class Stream(Shortcuts):
@@ -321,6 +403,11 @@ class Stream(Shortcuts):
                 'streams are joined by time, too: stream.join_stream(other, on=…, within="10 minutes", grace=…). Or '
                 "make one of them a table (app.table), which has the last record of each key"
             )
+        if isinstance(table, DerivedTable):
+            raise ProgramError(
+                "join takes a table that is kept, app.table or app.global_table: write this one, .to(topic), and read "
+                "the topic as a table in another application"
+            )
         if not isinstance(table, Table):
             raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
         if how not in ("inner", "left"):
@@ -382,6 +469,30 @@ class Stream(Shortcuts):
         return self._with(
             StreamJoinDef(other, columns, how, before_ms, after_ms, duration_ms("grace", grace, least=0), name)
         )
+
+    def to_table(self, *key: str, deleted: Expression | None = None, name: str | None = None) -> DerivedTable:
+        """The table of the last row of each key.
+
+            orders.to_table("order_id", deleted="status = 'cancelled'").to("orders-now")
+
+        The last is the one that comes last; by a column: `group_by("id").latest_by("at").to_table("id")`. Rows whose
+        key has a null are left out.
+
+        Args:
+            key: the columns that are the key.
+            deleted: a condition, as text or Column: rows of which it is true take their key out.
+            name: of the topic that rows go through, `{app}-{name}-repartition`, if they aren't keyed by these columns;
+                by default the source's and the columns'.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        columns = column_names("to_table", key)
+        if deleted is not None:
+            check_expression("to_table: deleted", deleted)
+        if name is not None:
+            check_name("to_table(name)", name)
+        return DerivedTable(self._with(ToTableDef(columns, deleted, name)))
 
     def repartition(self, *columns: str, name: str | None = None, partitions: int = 0) -> Stream:
         """The same rows, spread over tasks by these columns: through a topic of its own, `{app}-{name}-repartition`.
@@ -542,6 +653,8 @@ class Stream(Shortcuts):
                 what = f"repartitioned by {', '.join(columns)}"
             case AggregateDef(name=name):
                 what = f"aggregate {name}"
+            case TableDef(name=name):
+                what = f"table {name}"
         return f"Stream({what}{', …' if self._steps else ''})"
 
 
