@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark import ProgramError, StreamsApp
+from kohort.spark import (
+    ProgramError,
+    StreamsApp,
+    approx_distinct,
+    avg,
+    collect,
+    count,
+    count_distinct,
+    count_if,
+    first,
+    max_,
+    min_,
+    sum_,
+    variance,
+    window,
+)
 from kohort.spark.testing import TestDriver
 
 NOWHERE = "127.0.0.1:1"
@@ -82,6 +98,92 @@ def test_a_stream_becomes_a_table_of_last_rows(kohort_test_driver: Driver) -> No
     ]  # fmt: skip
 
 
+def test_what_leaves_a_group_is_subtracted(kohort_test_driver: Driver) -> None:
+    """Beside Python's sums over the table, whatever came and went; with ints, so that sums are exact."""
+    app = made()
+    app.table("items", schema="id BIGINT, kind STRING, price BIGINT", key="id").group_by("kind").aggregate(
+        "kinds", n=count(), of=count("price"), odd=count_if("price % 2 = 1"), total=sum_("price"), mean=avg("price"),
+        spread=variance("price", population=True), least=min_("price"), most=max_("price"),
+        different=count_distinct("price"), dear=sum_("price", where="price > 5"),
+    ).to("kinds", key="kind")  # fmt: skip
+    driver = kohort_test_driver(app, partitions=2)
+    drawn = Random(7)
+    table: dict[int, dict[str, Any]] = {}
+    groups: dict[str, Any] = {}
+    for _ in range(2):
+        for _ in range(6):
+            ids = drawn.sample(range(8), 3)
+            if drawn.random() < 0.3:
+                driver.delete("items", *({"id": each} for each in ids), step=False)
+                for each in ids:
+                    table.pop(each, None)
+            else:
+                rows = [item(each, drawn.choice("abc"), drawn.choice([None, 1, 2, 4, 7, 9])) for each in ids]
+                driver.pipe("items", rows, step=False)
+                table |= {row["id"]: row for row in rows}
+        driver.step()
+        groups |= dict(written(driver, "kinds"))
+        expected = {}
+        for kind in {row["kind"] for row in table.values()}:
+            prices = [row["price"] for row in table.values() if row["kind"] == kind]
+            expected[kind] = results(kind, len(prices), [each for each in prices if each is not None])
+        assert {kind: group for kind, group in groups.items() if group is not None} == expected
+    driver.delete("items", *({"id": each} for each in range(8)))
+    assert set(dict(written(driver, "kinds")).values()) == {None}
+    assert dict(driver.store("kinds")) == dict(driver.store("kinds-rows")) == {}
+
+
+def results(kind: str, n: int, prices: list[int]) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": kind, "n": n, "of": len(prices), "odd": sum(each % 2 for each in prices)}
+    found |= dict.fromkeys(("total", "mean", "spread", "least", "most"))
+    if prices:
+        mean = sum(prices) / len(prices)
+        spread = sum((each - mean) ** 2 for each in prices) / len(prices)
+        found |= {"total": sum(prices), "mean": pytest.approx(mean), "spread": pytest.approx(spread, abs=1e-9)}
+        found |= {"least": min(prices), "most": max(prices)}
+    return {**found, "different": len(set(prices)), "dear": sum(each for each in prices if each > 5) or None}
+
+
+def test_aggregates_are_tables_whose_groups_leave_what_they_were_in(kohort_test_driver: Driver) -> None:
+    """The mean of each kind's greatest prices, as of Nexmark's fourth query: nothing waits until it is closed."""
+    app = made()
+    items = app.stream("items", schema=ITEM, key="id")
+    highest = items.group_by("id", "kind").aggregate("highest", price=max_("price")).as_table()
+    means = highest.group_by("kind").aggregate("means", n=count(), mean=avg("price"))
+    means.to("means", key="kind")
+    means.as_table().where("mean > 10").to("dear")
+    driver = kohort_test_driver(app)
+    driver.pipe("items", [item(1, "a", 5.0), item(2, "a", 7.0), item(3, "b", 30.0)])
+    assert sorted(driver.output("means"), key=str) == [
+        {"kind": "a", "n": 2, "mean": 6.0}, {"kind": "b", "n": 1, "mean": 30.0}
+    ]  # fmt: skip
+    driver.pipe("items", [item(1, "a", 25.0), item(2, "a", 6.0)])
+    assert driver.output("means") == [{"kind": "a", "n": 2, "mean": 16.0}]
+    assert dict(written(driver, "dear")) == {
+        "a": {"kind": "a", "n": 2, "mean": 16.0}, "b": {"kind": "b", "n": 1, "mean": 30.0}
+    }  # fmt: skip
+
+
+def test_changes_of_a_table_have_the_row_before_and_the_row_after(kohort_test_driver: Driver) -> None:
+    app = made()
+    items = app.table("items", schema=ITEM, key="id")
+    items.changes().to("changes", key="id")
+    kinds = items.group_by("kind").aggregate("kinds", n=count())
+    kinds.as_table().changes(name="more").where("change = 'delete'").select("kind", "before.n AS n").to("gone")
+    driver = kohort_test_driver(app)
+    driver.pipe("items", [item(1, "a", 5.0), item(2, "b", 6.0), item(1, "a", 5.0)])
+    driver.pipe("items", [item(1, "b", 5.0)])
+    driver.delete("items", {"id": 2}, {"id": 2})
+    one, other, moved = ({"kind": kind, "price": price} for kind, price in (("a", 5.0), ("b", 6.0), ("b", 5.0)))
+    assert driver.output("changes") == [
+        {"id": 1, "change": "insert", "before": None, "after": one},
+        {"id": 2, "change": "insert", "before": None, "after": other},
+        {"id": 1, "change": "update", "before": one, "after": moved},
+        {"id": 2, "change": "delete", "before": other, "after": None},
+    ]
+    assert driver.output("gone") == [{"kind": "a", "n": 1}]
+
+
 def test_what_cannot_be_done_to_a_table_is_said(spark: SparkSession) -> None:
     def refused(program: Callable[[StreamsApp], object], why: str) -> None:
         app = made()
@@ -103,6 +205,9 @@ def test_what_cannot_be_done_to_a_table_is_said(spark: SparkSession) -> None:
     refused(joined, "'items' is used as a value as well")
     refused(lambda app: app.global_table("items", schema=ITEM, key="id").where("true"), "read the topic by app.table")
     refused(lambda app: app.stream("s", schema=ITEM).to_table("price").to("out"), "whose values make no keys")
+    for kept in (first("price", by="id"), collect("price", 3, by="id"), approx_distinct("price")):
+        refused(lambda app, kept=kept: table(app).group_by("id").aggregate("x", r=kept).to("out"), "r=….*as_stream")
+    refused(lambda app: table(app).group_by(window("at", "1 hour")), "grouped by columns: make one of the time")
     refused(lambda app: table(app).where(1), "where takes texts and Columns")
 
 

@@ -65,7 +65,7 @@ from kohort.spark.program.compiled import (
     Transform,
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
-from kohort.spark.program.internal_columns import HEADERS, KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
+from kohort.spark.program.internal_columns import DELETED, HEADERS, KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.processor_specs import Process
 
 _JOINED = "_joined_"
@@ -153,12 +153,16 @@ class Plans:
             read = read.add(TOMBSTONE, T.StringType())
             return upserts(self._splits(context).mapInArrow(read_rows_stage(context, reading), read), source.source.key)
         if not source.encoded:
+            schema = T.StructType([field for field in source.schema.fields if field.name != DELETED])
             reading = RowsReading(
-                self._servers, source.schema.json(), "json", None, source.event_time, "fail", internal,
-                table=False, whole_partitions=whole,
+                self._servers, schema.json(), "json", None, source.event_time, "fail", internal,
+                table=bool(source.upserts), whole_partitions=whole, key=source.upserts, keyless=not source.upserts,
             )  # fmt: skip
-            stage = read_rows_stage(context, reading)
-            return self._splits(context).mapInArrow(stage, _with(source.schema, internal))
+            read = _with(schema, internal)
+            if not source.upserts:
+                return self._splits(context).mapInArrow(read_rows_stage(context, reading), read)
+            read = read.add(TOMBSTONE, T.StringType())
+            return upserts(self._splits(context).mapInArrow(read_rows_stage(context, reading), read), source.upserts)
         columns = tuple((field.name, field.dataType) for field in source.schema.fields)
         schema = encoded_schema(columns)
         reading = RowsReading(

@@ -11,10 +11,11 @@ from kohort.spark.jobs.processors.interface import Processor
 from kohort.spark.jobs.processors.latest import LatestProcessor
 from kohort.spark.jobs.processors.sliding import SlidingProcessor
 from kohort.spark.jobs.processors.stream_join import StreamJoinProcessor
+from kohort.spark.jobs.processors.table_changes import TableChangesProcessor
 from kohort.spark.jobs.processors.top import TopProcessor
 from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
 from kohort.spark.jobs.stages.process import ProcessStage, StageState
-from kohort.spark.program.operations import TIMERS, Dedupe, Latest, StreamJoin, Top, UserFunction
+from kohort.spark.program.operations import TIMERS, Dedupe, Latest, StreamJoin, TableChanges, Top, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 from kohort.spark.program.sliding_windows import Slide
 
@@ -41,6 +42,8 @@ def _processor(operation: Operation, step: Process) -> Processor:
             return StreamJoinProcessor(operation, arrow_schema(step.output))
         case Slide():
             return SlidingProcessor(operation, step.group_names)
+        case TableChanges(pairs):
+            return TableChangesProcessor(step.group_names, pairs)
         case Dedupe(within_ms):
             return DedupeProcessor() if within_ms is None else DedupeWithinProcessor(within_ms)
         case Latest(by, earliest):

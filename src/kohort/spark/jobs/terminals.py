@@ -36,6 +36,7 @@ from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, sta
 from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.aggregates.columnwise import Fold
+from kohort.spark.program.aggregates.signed import LIVE
 from kohort.spark.program.compiled import AggregateSpec, Route, ToFunction, ToPartials, ToRows, ToTopic
 from kohort.spark.program.internal_columns import DELETED, KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
 
@@ -179,7 +180,7 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext)
 
 def _state_merge(spec: AggregateSpec, rows: DataFrame) -> StateMerge | None:
     """How the aggregate is merged without Spark; None where only Spark can."""
-    if any(not isinstance(kind, _COLUMNWISE) for _, kind in spec.state_columns):
+    if spec.signed or any(not isinstance(kind, _COLUMNWISE) for _, kind in spec.state_columns):
         return None
     folds: list[Fold] = []
     results = []
@@ -231,6 +232,8 @@ def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = F
     kinds = zip(spec.finish_columns(), spec.output_columns, strict=True)
     results = [shown(result, kind).alias(name) for result, (name, kind) in kinds]
     value = F.to_json(F.struct(*results, _state(spec).alias("state")), JSON_OPTIONS)
+    if spec.signed:
+        value = F.when(column(LIVE) > 0, value)
     order: list[Column] = []
     if beside_partials:
         partial = F.to_json(F.struct(column(RECORDS).alias("records"), _state(spec).alias("state")), JSON_OPTIONS)

@@ -146,6 +146,7 @@ class RowsInput:
         event_time: a TIMESTAMP column of the schema, or None for the record's timestamp, which is the event time too.
         partitions: how many; 0 leaves it to the group's coordinator.
         encoded: whether values are in encoded types; else they are JSON as topics show it, of an aggregate's groups.
+        upserts: of groups that are read as a table's, the columns of their keys; the schema has `_deleted` then.
     """
 
     topic: str
@@ -154,6 +155,7 @@ class RowsInput:
     event_time: str | None = None
     partitions: int = 0
     encoded: bool = True
+    upserts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,7 @@ class AggregateSpec:
         route: how the key of the subtopology's input holds the columns of `routed_by`, to find a key's partition.
         routed_by: the columns of `group`, in the order in which they are in that key.
         route_names: what they are called there; () for the same.
+        signed: whether it is of a table's rows, which leave, too: `_sign` says which. A group without any is deleted.
     """
 
     name: str
@@ -274,6 +277,7 @@ class AggregateSpec:
     route: Route
     routed_by: tuple[str, ...]
     route_names: tuple[str, ...] = ()
+    signed: bool = False
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -314,7 +318,8 @@ class AggregateSpec:
     def finish_columns(self) -> list[Column]:
         """Expressions over the merged state columns that give the output columns, by name and in their types."""
         types = dict(self.output_columns)
-        return [aggregation.finish(name).cast(types[name]).alias(name) for name, aggregation in self.aggregations]
+        own = [(name, aggregation) for name, aggregation in self.aggregations if name in types]
+        return [aggregation.finish(name).cast(types[name]).alias(name) for name, aggregation in own]
 
     def _typed(self, columns: list[tuple[str, Column]]) -> list[Column]:
         types = dict(self.state_columns)

@@ -37,11 +37,13 @@ from kohort.spark.program.compiled import (
     TopicInput,
     ToRows,
     Transform,
+    with_deleted,
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.operations import TableChanges
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processors import processor
 from kohort.spark.program.settings import AppSettings, check_name
@@ -65,7 +67,10 @@ from kohort.spark.program.streams import (
     StreamJoinDef,
     TransformDef,
 )
+from kohort.spark.program.table_changes import table_changes
 from kohort.spark.program.tables import (
+    ChangesDef,
+    GroupsDef,
     TableTransformDef,
     ToStreamDef,
     ToTableDef,
@@ -149,6 +154,7 @@ class _Compiler:
         self._names: set[str] = set()  # of stores
         self._processors: set[str] = set()
         self._aggregates: dict[AggregateDef, Aggregate] = {}
+        self._tables_of_groups: dict[AggregateDef, _Flow] = {}
         self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
@@ -281,11 +287,22 @@ class _Compiler:
         """An aggregate's groups, as they are written."""
         aggregate = self._aggregates[definition]
         assert aggregate.stream is not None
-        schema = aggregate.spec.shown_columns
-        event_time = None if aggregate.spec.window is None else "window"
-        draft = _Draft(RowsInput(aggregate.stream, schema, (), event_time, encoded=False))
+        spec, where = aggregate.spec, f"aggregate {definition.name!r}"
+        schema = spec.shown_columns
+        event_time = None if spec.window is None else "window"
+        upserts = definition.as_table or definition.signed
+        key = (*(() if spec.window is None else ("window",)), *spec.group_names)
+        if upserts:
+            schema = with_deleted(schema)
+        draft = _Draft(
+            RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if upserts else ())
+        )
         self._drafts.append(draft)
-        return _Flow(f"aggregate {definition.name!r}", draft, (), self._rows(schema), (), (), event_time)
+        flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time)
+        if not upserts:
+            return flow
+        self._tables_of_groups[definition] = replace(flow, table=key)
+        return self._transform(flow, TransformDef(stream_of(ToStreamDef(None))), internal=[DELETED])
 
     def _step(self, flow: _Flow, step: StepDef, stream: Stream) -> _Flow:
         match step:
@@ -300,6 +317,11 @@ class _Compiler:
                 return self._join_stream(flow, step, self._root(stream).topic)
             case ProcessDef():
                 return self._process(flow, step)
+            case GroupsDef():
+                assert isinstance(stream._origin, AggregateDef)
+                return self._tables_of_groups[stream._origin]
+            case ChangesDef():
+                return self._changes(flow, step, self._root(stream).topic)
             case TableTransformDef():
                 return self._transform_table(flow, step)
             case ToTableDef():
@@ -413,6 +435,20 @@ class _Compiler:
             return done
         lost = f"{where} may give rows of other groups"
         return replace(done, key=(), key_names=(), lost=lost, retimed=where)
+
+    def _changes(self, flow: _Flow, step: ChangesDef, topic: str) -> _Flow:
+        key, schema = flow.table, without_partition(flow.frame.schema)
+        assert key is not None
+        name = step.name or _readable(f"{topic}-changes-{'-'.join(key)}")
+        where = f"{flow.where}: changes({name!r})" if step.pairs else flow.where
+        self._take_name(name, self._processors)
+        self._check_order(where, flow)
+        compiled = table_changes(
+            where, name, TableChanges(step.pairs), key, schema, flow.key, flow.event_time, self._changelog
+        )
+        steps, rows = (*flow.steps, compiled), self._rows(compiled.output)
+        event_time = flow.event_time if flow.event_time in compiled.output.names else None
+        return replace(flow, where=where, steps=steps, rows=rows, event_time=event_time, table=None)
 
     def _join_stream(self, flow: _Flow, step: StreamJoinDef, topic: str) -> _Flow:
         other = self._flow(step.other)

@@ -32,5 +32,8 @@ DELETED: Final = "_deleted"
 """BOOLEAN, never null: of a table that goes from step to step as *upserts*, one row for each time that a key is set:
 whether the key is gone. All other columns but the key's, and the event time, are null then."""
 
-RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START, DELETED})
+SIGN: Final = "_sign"
+"""INT: of a table's changes, on their way to an aggregate: 1 for a row that comes in, -1 for one that leaves."""
+
+RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START, DELETED, SIGN})
 """Those of users have other names."""

@@ -30,6 +30,22 @@ CLOCK: Final = "clock"
 """What the states of a join are called: the rows of both sides, those that wait for a match, and how far time is."""
 
 
+CHANGE: Final = "change"
+BEFORE: Final = "before"
+AFTER: Final = "after"
+"""The columns of a table's changes: "insert", "update" or "delete", and the row's columns, but its key's."""
+
+
+@dataclass(frozen=True)
+class TableChanges(Operation):
+    """What upserts of a table change: pairs of the row before and the row after, or rows with a sign, `_sign`."""
+
+    pairs: bool
+
+    what = "changes"
+    kind = "KTABLE-CHANGES"
+
+
 @dataclass(frozen=True)
 class UserFunction(Operation):
     """A function of the user's over the rows of an epoch, and the state of their groups."""

@@ -25,7 +25,14 @@ from kohort.spark.program.shortcuts import Expression, Shortcuts, check_expressi
 from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
-from kohort.spark.program.tables import TableShortcuts, TableTransformDef, ToStreamDef, ToTableDef
+from kohort.spark.program.tables import (
+    ChangesDef,
+    GroupsDef,
+    TableShortcuts,
+    TableTransformDef,
+    ToStreamDef,
+    ToTableDef,
+)
 from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
 
 if TYPE_CHECKING:
@@ -179,7 +186,12 @@ class SinkDef:
 
 @dataclass(eq=False)
 class AggregateDef:
-    """A stream is aggregated."""
+    """A stream is aggregated, or a table, whose rows leave, too (`signed`).
+
+    Attributes:
+        streamed: whether the program goes on with its groups.
+        as_table: whether it does so as a table.
+    """
 
     grouped: GroupedStream
     name: str
@@ -189,6 +201,8 @@ class AggregateDef:
     state: Schema | None = None
     outputs: list[OutputDef] = field(default_factory=list)
     streamed: bool = False
+    signed: bool = False
+    as_table: bool = False
 
 
 @dataclass(eq=False)
@@ -200,7 +214,10 @@ class ForEachBatchDef:
 
 
 Origin = SourceDef | TableDef | RepartitionDef | AggregateDef
-StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef | TableTransformDef | ToTableDef | ToStreamDef
+StepDef = (
+    TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef
+    | TableTransformDef | ToTableDef | ToStreamDef | ChangesDef | GroupsDef
+)  # fmt: skip
 End = SinkDef | ForEachBatchDef | AggregateDef
 
 
@@ -272,6 +289,41 @@ class TableValue(TableShortcuts["DerivedTable"]):
         if deleted is not None:
             column_names("as_stream: deleted", deleted)
         return self._upserts()._with(ToStreamDef(deleted))
+
+    def changes(self, *, name: str | None = None) -> Stream:
+        """The table's changes as a stream: rows with its key, `change`, `before` and `after`.
+
+            customers.changes().where("change = 'update' AND before.city <> after.city").to("moved")
+
+        `change` is "insert", "update" or "delete"; `before` and `after` are STRUCTs of the columns beside the key, null
+        where there is no such row. What sets a row to what it is already is no change. The last row of each key is kept
+        for that, as long as the table has it.
+
+        Args:
+            name: of the store; by default `{topic}-changes-{key}`.
+
+        Raises:
+            ProgramError: the name can't be.
+        """
+        if name is not None:
+            check_name("changes(name)", name)
+        stream = self._upserts()._with(ChangesDef(name, pairs=True))
+        stream._graph.processed.append(stream)
+        return stream
+
+    def group_by(self, *columns: str) -> GroupedTable:
+        """Group the table's rows by columns, to aggregate them: what changes leaves its group, and comes into another.
+
+        Raises:
+            ProgramError: there are none, or one isn't a name.
+        """
+        given: tuple[object, ...] = columns
+        if windows := [each for each in given if isinstance(each, WindowSpec)]:
+            raise ProgramError(
+                f"group_by(window({windows[0].column!r}, …)): a table's rows are grouped by columns: make one of the "
+                f"time, as .with_columns(hour=\"date_trunc('hour', {windows[0].column})\")"
+            )
+        return GroupedTable(self._upserts(), column_names("group_by", columns))
 
     def _derived(self, step: TableTransformDef) -> DerivedTable:
         return DerivedTable(self._upserts()._with(step))
@@ -658,6 +710,39 @@ class Stream(Shortcuts):
         return f"Stream({what}{', …' if self._steps else ''})"
 
 
+class GroupedTable(Advised):
+    """A table's rows grouped by columns. Made by `group_by` of a table."""
+
+    instead = "a table that is grouped is aggregated, .aggregate(…) with aggregates of kohort.spark"
+
+    def __init__(self, upserts: Stream, columns: tuple[str, ...]) -> None:
+        self._stream = upserts
+        self._columns = columns
+
+    def aggregate(self, name: str, /, **aggregations: Aggregation) -> Aggregated:
+        """Aggregate the rows that the table has: a row that changes or goes is subtracted where it was.
+
+            items.group_by("kind").aggregate("kinds", n=count(), total=sum_("price")).to("kinds")
+
+        A group without rows is deleted: outputs get a tombstone. There are count, count_if, count_distinct, sum_, avg,
+        variance, stddev, min_ and max_. Of `min_`, `max_` and `count_distinct` all different values of a group are
+        kept, without a limit. DOUBLEs are added and subtracted as they are, so what has left may have changed the last
+        digits, and NaN and infinities stay; decimals and whole numbers are exact.
+
+        Args:
+            name: of the store, as of a stream's aggregate. The table's last rows are kept in `{name}-rows`.
+            aggregations: by the name of the column that they make.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        check_name("aggregate", name)
+        rows = self._stream._with(ChangesDef(f"{name}-rows", pairs=False))
+        aggregated = GroupedStream(rows, self._columns, None).aggregate(name, "update", **aggregations)
+        aggregated._definition.signed = True
+        return aggregated
+
+
 class GroupedStream(Advised):
     """A stream grouped by columns and perhaps a window. Made by `Stream.group_by`."""
 
@@ -939,11 +1024,24 @@ class Aggregated(Advised):
 
         Its rows have the columns that `to` writes: the window's start (`window`), the group's, the aggregates. Event
         time is the window's start, or without windows the record's. With `emit="update"` a group comes each time that
-        it changes, so what is aggregated further should be closed. They go through a topic,
+        it changes, so what is aggregated further should be closed, or a table: `as_table`. They go through a topic,
         `{app}-{name}-stream-repartition`.
         """
         self._definition.streamed = True
         return Stream(self._definition.grouped._stream._graph, self._definition)
+
+    def as_table(self) -> DerivedTable:
+        """The groups as a table, whose key is what is grouped by, with the window's start (`window`).
+
+            by_auction.aggregate("final", price=max_("price")).as_table().group_by("category").aggregate(
+                "categories", mean=avg("price")
+            )
+
+        A group that changes leaves what it was in, so `emit="update"` counts nothing twice. Groups of windows that are
+        forgotten (`retention`) stay in the table. They go through the topic of `as_stream`.
+        """
+        self._definition.streamed = self._definition.as_table = True
+        return DerivedTable(Stream(self._definition.grouped._stream._graph, self._definition, (GroupsDef(),)))
 
     def __repr__(self) -> str:
         return f"Aggregated({self._definition.name!r})"

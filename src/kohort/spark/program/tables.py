@@ -64,6 +64,23 @@ class ToStreamDef:
     deleted: str | None
 
 
+@dataclass(eq=False)
+class ChangesDef:
+    """A table's upserts become its changes: see `kohort.spark.program.operations.TableChanges`.
+
+    Attributes:
+        name: of the processor and its store; None for one that follows from the source.
+    """
+
+    name: str | None
+    pairs: bool
+
+
+@dataclass(eq=False)
+class GroupsDef:
+    """An aggregate's groups, as a table's upserts."""
+
+
 class TableShortcuts(Advised, ABC, Generic[_Derived]):
     """What is done to a table row by row. Each method gives another table, which nothing keeps."""
 
