@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark import (
+    Aggregation,
     ProgramError,
     StreamsApp,
     approx_distinct,
@@ -27,6 +28,7 @@ from kohort.spark import (
     variance,
     window,
 )
+from kohort.spark.program.format_digests import store_formats
 from kohort.spark.testing import TestDriver
 
 NOWHERE = "127.0.0.1:1"
@@ -209,6 +211,17 @@ def test_what_cannot_be_done_to_a_table_is_said(spark: SparkSession) -> None:
         refused(lambda app, kept=kept: table(app).group_by("id").aggregate("x", r=kept).to("out"), "r=….*as_stream")
     refused(lambda app: table(app).group_by(window("at", "1 hour")), "grouped by columns: make one of the time")
     refused(lambda app: table(app).where(1), "where takes texts and Columns")
+
+
+def test_a_column_of_a_tables_aggregate_cannot_begin_later(spark: SparkSession) -> None:
+    def keys(**columns: Aggregation) -> Any:
+        app = made()
+        app.table("items", schema=ITEM, key="id").group_by("kind").aggregate("kinds", **columns).to("out")
+        found = [store_formats(each).values() for each in app.compile(spark).subtopologies]
+        (kinds,) = (each["kinds"] for formats in found for each in formats if "kinds" in each)
+        return kinds.keys
+
+    assert keys(n=count()) == keys(n=count()) != keys(n=count(), total=sum_("price"))
 
 
 def test_a_table_that_is_used_as_a_value_stands_in_the_description(spark: SparkSession) -> None:

@@ -41,7 +41,7 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
 
 def _aggregate(spec: AggregateSpec) -> StoreFormat:
     window = spec.window
-    keys = [
+    keys: list[Any] = [
         "arrow" if spec.arrow is not None else "aggregate",
         [[name, kind.simpleString()] for name, kind in spec.group],
         None if window is None else [window.column, window.size_ms, window.slide_ms],
@@ -57,6 +57,8 @@ def _aggregate(spec: AggregateSpec) -> StoreFormat:
             if each == name or each.startswith(f"{name}.")
         ]
         columns[name] = _digest([identity(aggregation), state], _COLUMN)
+    if spec.signed:  # what leaves has to have come in: no column can begin later than the others
+        keys.append(["signed", columns])
     return StoreFormat(_digest(keys, _KEYS), columns)
 
 
