@@ -75,3 +75,15 @@ def test_aggregates_of_aggregates(spark: SparkSession) -> None:
         )
         most = {row["window"][17:19]: row["n"] for row in driver.output("most-bids")}
         assert most == {"52": 2, "54": 2, "56": 2, "58": 2, "00": 2, "02": 1, "04": 1}
+
+
+def test_tables_as_values(spark: SparkSession) -> None:
+    app = StreamsApp("items")
+    program("Tables as values", app)
+    with TestDriver(app, spark) as driver:
+        driver.pipe("items", [{"id": 1, "kind": "tea", "price": 2.5}, {"id": 2, "kind": "tea", "price": 20.0}])
+        assert driver.output("kinds") == [{"kind": "tea", "n": 2, "total": 22.5, "most": 20.0}]
+        driver.pipe("items", [{"id": 2, "kind": "jam", "price": 3.0}])
+        assert sorted(row["kind"] for row in driver.output("kinds")) == ["jam", "tea"]
+        assert [row["before"]["kind"] for row in driver.output("moved")] == ["tea"]
+        assert driver.output("cheap-items")[-1] == {"id": 2, "kind": "jam", "price": 3.0, "cents": 300}

@@ -45,16 +45,17 @@ if TYPE_CHECKING:
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.sliding_windows import sliding
     from kohort.spark.program.state_definitions import list_state, map_state, value_state
-    from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
+    from kohort.spark.program.streams import Aggregated, DerivedTable, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
     from kohort.spark.state.errors import StateDirectoryError
 
 __all__ = [
-    "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "CogroupedStreams", "DeadLetter", "Drop", "Fail",
-    "GlobalTable", "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError", "Stream",
-    "StreamsApp", "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg", "cogroup",
-    "collect", "collect_max", "count", "count_distinct", "count_if", "first", "last", "list_state", "map_state", "max_",
-    "min_", "session", "sliding", "stddev", "sum_", "unlimited", "value_state", "variance", "window",
+    "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "CogroupedStreams", "DeadLetter", "DerivedTable",
+    "Drop", "Fail", "GlobalTable", "GroupedStream", "Program", "ProgramError", "SchemaRegistry", "StateDirectoryError",
+    "Stream", "StreamsApp", "Table", "aggregation", "approx_distinct", "approx_percentile", "at_most_every", "avg",
+    "cogroup", "collect", "collect_max", "count", "count_distinct", "count_if", "first", "last", "list_state",
+    "map_state", "max_", "min_", "session", "sliding", "stddev", "sum_", "unlimited", "value_state", "variance",
+    "window",
 ]  # fmt: skip
 
 require("spark", "kohort.spark", (*ARROW, "pyspark"))
@@ -65,7 +66,7 @@ require("spark", "kohort.spark", (*ARROW, "pyspark"))
 # spark.pyspark.python), and then it stays.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
-_STREAMS: Final = ("Aggregated", "GlobalTable", "GroupedStream", "Stream", "Table")
+_STREAMS: Final = ("Aggregated", "DerivedTable", "GlobalTable", "GroupedStream", "Stream", "Table")
 _HOME: Final = {
     "StreamsApp": "app",
     "AppSettings": "program.settings",

@@ -218,7 +218,7 @@ class StreamsApp:
             times=time_formats(f"table {topic!r}", format, timestamp_format, time_zone), partitioner=partitioner,
             registry=schema_registry, subject=subject, delimiter=delimiter,
         )  # fmt: skip
-        return Table(definition)
+        return Table(self._graph, definition)
 
     def global_table(
         self,
@@ -245,7 +245,7 @@ class StreamsApp:
             times=time_formats(f"global_table {topic!r}", format, timestamp_format, time_zone), partitioner="murmur2",
             registry=schema_registry, subject=subject, delimiter=delimiter,
         )  # fmt: skip
-        return GlobalTable(definition)
+        return GlobalTable(self._graph, definition)
 
     def queue(
         self,

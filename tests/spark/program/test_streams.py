@@ -286,8 +286,8 @@ def test_what_isnt_there_says_what_to_write_instead() -> None:
         (flights, "aggregate", r"Stream has no 'aggregate': group it first"),
         (flights, "groupBy", r"say \.group_by\("),
         (flights, "through", "Stream has no 'through': it has transform, where, select, with_columns, branch"),
-        (table, "transform", r"Table has no 'transform': .* read a topic with app\.stream"),
-        (app.global_table("g", schema=SCHEMA, key="origin"), "to", "GlobalTable has no 'to': "),
+        (table, "transform", r"Table has no 'transform': .* \.as_stream\(\) gives its rows"),
+        (app.global_table("g", schema=SCHEMA, key="origin"), "aggregate", "GlobalTable has no 'aggregate': "),
         (grouped, "transform", r"GroupedStream has no 'transform': .* before \.group_by"),
         (aggregated, "group_by", r"Aggregated has no 'group_by': .* say \.as_stream\(\)"),
     ):

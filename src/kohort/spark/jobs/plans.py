@@ -43,6 +43,7 @@ from kohort.spark.jobs.terminals import (
     to_partials,
     to_rows,
     to_topic,
+    upserts,
     whole_tasks,
 )
 from kohort.spark.program.column_propagation import transformed
@@ -67,7 +68,16 @@ from kohort.spark.program.compiled import (
     Transform,
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
-from kohort.spark.program.internal_columns import HEADERS, KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
+from kohort.spark.program.internal_columns import (
+    DELETED,
+    HEADERS,
+    KEY,
+    OFFSET,
+    PARTITION,
+    STREAM_TIME,
+    TIMESTAMP,
+    TOPIC,
+)
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.record_keys import KeyReading
 from kohort.spark.program.windows import SessionSpec
@@ -150,17 +160,25 @@ class Plans:
         whole = branch.by_stream_time or (isinstance(terminal, Aggregate) and terminal.spec.arrow is not None)
         if isinstance(source, TopicInput):
             used = self._used
-            schema = T.StructType([field for field in source.schema.fields if field.name in used])
-            reading = self._reading(source.source, schema, internal, table=False)
+            schema = T.StructType([field for field in source.source.schema.fields if field.name in used])
+            reading = self._reading(source.source, schema, internal, table=source.upserts, keyless=not source.upserts)
             reading = replace(reading, whole_partitions=whole, null_partitions=branch.by_task)
-            return self._splits(context).mapInArrow(read_rows_stage(context, reading), _with(schema, internal))
+            read = _with(schema, internal)
+            if not source.upserts:
+                return self._splits(context).mapInArrow(read_rows_stage(context, reading), read)
+            read = read.add(TOMBSTONE, T.StringType())
+            return upserts(self._splits(context).mapInArrow(read_rows_stage(context, reading), read), source.source.key)
         if not source.encoded:
+            schema = T.StructType([field for field in source.schema.fields if field.name != DELETED])
             reading = RowsReading(
-                self._servers, source.schema.json(), "json", None, source.event_time, "fail", internal,
-                table=False, whole_partitions=whole,
+                self._servers, schema.json(), "json", None, source.event_time, "fail", internal,
+                table=bool(source.upserts), whole_partitions=whole, key=source.upserts, keyless=not source.upserts,
             )  # fmt: skip
-            stage = read_rows_stage(context, reading)
-            return self._splits(context).mapInArrow(stage, _with(source.schema, internal))
+            read = _with(schema, internal)
+            if not source.upserts:
+                return self._splits(context).mapInArrow(read_rows_stage(context, reading), read)
+            read = read.add(TOMBSTONE, T.StringType())
+            return upserts(self._splits(context).mapInArrow(read_rows_stage(context, reading), read), source.upserts)
         columns = tuple((field.name, field.dataType) for field in source.schema.fields)
         schema = encoded_schema(columns)
         reading = RowsReading(
@@ -211,7 +229,7 @@ class Plans:
         assert isinstance(topic, TopicInput)
         source = topic.source
         used = frozenset([] if source.event_time is None else [source.event_time])
-        if source in self._subtopology.partition_checked:
+        if topic.upserts or source in self._subtopology.partition_checked:
             used |= frozenset(source.key)
         used = used.union(*(flow.used for flow in self._flows))
         derived = {each.name: each.column for each in source.derived}

@@ -12,10 +12,11 @@ from kohort.spark.jobs.processors.latest import LatestProcessor
 from kohort.spark.jobs.processors.sessions import SessionsProcessor
 from kohort.spark.jobs.processors.sliding import SlidingProcessor
 from kohort.spark.jobs.processors.stream_join import StreamJoinProcessor
+from kohort.spark.jobs.processors.table_changes import TableChangesProcessor
 from kohort.spark.jobs.processors.top import TopProcessor
 from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
 from kohort.spark.jobs.stages.process import ProcessStage, StageState
-from kohort.spark.program.operations import Dedupe, Latest, Sessions, StreamJoin, Top, UserFunction
+from kohort.spark.program.operations import Dedupe, Latest, Sessions, StreamJoin, TableChanges, Top, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 from kohort.spark.program.sliding_windows import Slide
 
@@ -49,6 +50,8 @@ def _processor(operation: Operation, step: Process) -> Processor:
             return SlidingProcessor(operation, step.group_names)
         case Sessions():
             return SessionsProcessor(operation, step.group_names, arrow_schema(step.output))
+        case TableChanges(pairs):
+            return TableChangesProcessor(step.group_names, pairs)
         case Dedupe(within_ms):
             return DedupeProcessor() if within_ms is None else DedupeWithinProcessor(within_ms)
         case Latest(by, earliest):

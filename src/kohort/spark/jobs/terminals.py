@@ -32,12 +32,14 @@ from kohort.spark.jobs.stages.encode_values import DELETES, ValueEncoding, encod
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
 from kohort.spark.jobs.stages.pack_rows import pack_rows_stage
+from kohort.spark.jobs.stages.read_rows import TOMBSTONE
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
 from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.aggregates.columnwise import Fold
+from kohort.spark.program.aggregates.signed import LIVE
 from kohort.spark.program.compiled import AggregateSpec, Route, ToFunction, ToPartials, ToRows, ToTopic
-from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
+from kohort.spark.program.internal_columns import DELETED, KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
 from kohort.spark.program.record_keys import KeyWriting
 from kohort.spark.program.windows import WindowSpec
 
@@ -196,7 +198,7 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext)
 
 def _state_merge(spec: AggregateSpec, rows: DataFrame) -> StateMerge | None:
     """How the aggregate is merged without Spark; None where only Spark can."""
-    if any(not isinstance(kind, _COLUMNWISE) for _, kind in spec.state_columns):
+    if spec.signed or any(not isinstance(kind, _COLUMNWISE) for _, kind in spec.state_columns):
         return None
     folds: list[Fold] = []
     results = []
@@ -243,6 +245,8 @@ def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = F
     internal = [F.max(TIMESTAMP).alias(TIMESTAMP), *([F.sum(RECORDS).alias(RECORDS)] if beside_partials else [])]
     by_key = plain.groupBy(PARTITION, KEY).agg(*internal, *spec.merge_columns())
     value = group_value(spec)
+    if spec.signed:
+        value = F.when(column(LIVE) > 0, value)
     order: list[Column] = []
     if beside_partials:
         partial = F.to_json(F.struct(column(RECORDS).alias("records"), _state(spec).alias("state")), JSON_OPTIONS)
@@ -334,6 +338,16 @@ def table_records(rows: DataFrame, schema: T.StructType, key: tuple[str, ...], t
     if len(key) == 1:
         text = F.when(deletes, column(tombstone)).otherwise(text)
     return records(rows, text, value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+
+
+def upserts(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """A table's records as upserts: with `_deleted` for `TOMBSTONE`. Those whose key is null are left out."""
+    if len(key) > 1:
+        return rows.withColumn(DELETED, column(TOMBSTONE).isNotNull()).drop(TOMBSTONE)
+    (name,) = key
+    given = column(TOMBSTONE).try_cast(rows.schema[name].dataType)
+    rows = rows.withColumn(name, F.coalesce(column(name), given)).withColumn(DELETED, column(TOMBSTONE).isNotNull())
+    return rows.where(column(name).isNotNull()).drop(TOMBSTONE)
 
 
 def row_time(rows: DataFrame, event_time: str | None) -> Column:

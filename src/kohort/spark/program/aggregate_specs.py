@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
+from kohort.spark.program.aggregates.signed import LIVE, SignedCount
 from kohort.spark.program.column_checks import check_types, one_of
 from kohort.spark.program.compiled import AggregateSpec, ArrowAggregation, Route
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, WINDOW_START
@@ -97,6 +98,7 @@ def aggregate_spec(
         route=Route.TEXT if in_place or arrow is not None else Route.JSON,
         routed_by=tuple(route),
         route_names=tuple(route.values()),
+        signed=definition.signed,
     )
 
 
@@ -182,9 +184,12 @@ def _columns(
         there = f"{where[:-1]}, {name}=…)"
         with explained(there):
             try:
-                bound.append((name, given.bound(rows, event_time)))
+                one = given.bound(rows, event_time)
+                bound.append((name, one.signed(rows) if definition.signed else one))
             except ProgramError as error:
                 raise ProgramError(f"{there}: {error}") from None
+    if definition.signed:
+        bound.append((LIVE, SignedCount()))
     try:
         with explained(where):
             state, output = _kinds(bound, rows)
@@ -214,7 +219,7 @@ def _kinds(bound: list[tuple[str, Aggregation]], rows: DataFrame) -> tuple[_Colu
     merged = partial.groupBy().agg(
         *[each.cast(kinds[state_name]).alias(state_name) for name, one in bound for state_name, each in one.merge(name)]
     )
-    result = merged.select([one.finish(name).alias(name) for name, one in bound])
+    result = merged.select([one.finish(name).alias(name) for name, one in bound if name != LIVE])
     return tuple(kinds.items()), tuple((each.name, each.dataType) for each in result.schema.fields)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
+from kohort.spark.program.internal_columns import DELETED, HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.record_keys import KeyReading, KeyWriting
 from kohort.spark.program.windows import SessionSpec, WindowSpec
@@ -135,9 +135,14 @@ class Store:
 
 @dataclass(frozen=True)
 class TopicInput:
-    """A topic of the user's is read, or several that are alike."""
+    """A topic of the user's is read, or several that are alike.
+
+    Attributes:
+        upserts: whether it is read as a table's: its rows have `_deleted`, and records without a value are such.
+    """
 
     source: SourceSpec
+    upserts: bool = False
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -146,8 +151,8 @@ class TopicInput:
 
     @property
     def schema(self) -> StructType:
-        """The rows' columns, without the internal ones."""
-        return self.source.schema
+        """The rows' columns, without the internal ones that all have."""
+        return with_deleted(self.source.schema) if self.upserts else self.source.schema
 
     @property
     def event_time(self) -> str | None:
@@ -166,6 +171,7 @@ class RowsInput:
         event_time: a TIMESTAMP column of the schema, or None for the record's timestamp, which is the event time too.
         partitions: how many; 0 leaves it to the group's coordinator.
         encoded: whether values are in encoded types; else they are JSON as topics show it, of an aggregate's groups.
+        upserts: of groups that are read as a table's, the columns of their keys; the schema has `_deleted` then.
     """
 
     topic: str
@@ -174,6 +180,7 @@ class RowsInput:
     event_time: str | None = None
     partitions: int = 0
     encoded: bool = True
+    upserts: tuple[str, ...] = ()
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -195,6 +202,13 @@ class PartialsInput:
 
 
 Input = TopicInput | RowsInput | PartialsInput
+
+
+def with_deleted(schema: StructType) -> StructType:
+    """The columns of a table's upserts: with `_deleted`."""
+    from pyspark.sql.types import BooleanType, StructField, StructType
+
+    return StructType([*schema.fields, StructField(DELETED, BooleanType())])
 
 
 # Steps ---------------------------------------------------------------------------------------------------------------
@@ -282,6 +296,7 @@ class AggregateSpec:
         route: how the key of the subtopology's input holds the columns of `routed_by`, to find a key's partition.
         routed_by: the columns of `group`, in the order in which they are in that key.
         route_names: what they are called there; () for the same.
+        signed: whether it is of a table's rows, which leave, too: `_sign` says which. A group without any is deleted.
     """
 
     name: str
@@ -297,6 +312,7 @@ class AggregateSpec:
     route: Route
     routed_by: tuple[str, ...]
     route_names: tuple[str, ...] = ()
+    signed: bool = False
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -337,7 +353,8 @@ class AggregateSpec:
     def finish_columns(self) -> list[Column]:
         """Expressions over the merged state columns that give the output columns, by name and in their types."""
         types = dict(self.output_columns)
-        return [aggregation.finish(name).cast(types[name]).alias(name) for name, aggregation in self.aggregations]
+        own = [(name, aggregation) for name, aggregation in self.aggregations if name in types]
+        return [aggregation.finish(name).cast(types[name]).alias(name) for name, aggregation in own]
 
     def _typed(self, columns: list[tuple[str, Column]]) -> list[Column]:
         types = dict(self.state_columns)

@@ -38,13 +38,14 @@ from kohort.spark.program.compiled import (
     TopicInput,
     ToRows,
     Transform,
+    with_deleted,
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.function_outputs import rows_of
-from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
+from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
-from kohort.spark.program.operations import UserFunction
+from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.processors import processor
@@ -71,6 +72,18 @@ from kohort.spark.program.streams import (
     StreamJoinDef,
     TransformDef,
     UnionDef,
+)
+from kohort.spark.program.table_changes import table_changes
+from kohort.spark.program.tables import (
+    ChangesDef,
+    GroupsDef,
+    TableTransformDef,
+    ToStreamDef,
+    ToTableDef,
+    check_key,
+    stream_of,
+    table_of,
+    upserting,
 )
 from kohort.spark.program.topology import topology
 from kohort.spark.program.transform_checks import called, over_several_rows, passed
@@ -114,6 +127,7 @@ class _Flow:
         key_names: what these columns are called in the records' keys.
         lost: why that doesn't hold any more; "" if it does, or never did.
         retimed: what has changed the event time since the records were read; "" if nothing has.
+        table: the columns of a table's key, if these are upserts; rows of a key are all in one partition then.
         partitioner: how its records' keys become partitions.
     """
 
@@ -127,6 +141,7 @@ class _Flow:
     lost: str = ""
     retimed: str = ""
     partitioner: Partitioner = "murmur2"
+    table: tuple[str, ...] | None = None
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -149,6 +164,7 @@ class _Compiler:
         self._processors: set[str] = set()
         self._aggregates: dict[AggregateDef, Aggregate] = {}
         self._unions: dict[UnionDef, list[Stream]] = {}
+        self._tables_of_groups: dict[AggregateDef, _Flow] = {}
         self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
@@ -191,7 +207,11 @@ class _Compiler:
 
     def _read_source(self, each: SourceDef | TableDef, ended: set[SourceDef]) -> None:
         names = self._names
-        if isinstance(each, TableDef):
+        if isinstance(each, TableDef) and each.source in ended:
+            draft = _Draft(TopicInput(resolved(each.source, "table"), upserts=True))
+            self._sources[each.source] = draft
+            self._drafts.append(draft)
+        elif isinstance(each, TableDef):
             self._take_name(each.name, names)
             source = resolved(each.source, "global_table" if each.is_global else "table")
             changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
@@ -219,14 +239,15 @@ class _Compiler:
 
     def _root(self, stream: Stream) -> SourceDef:
         origin = stream._origin
-        return origin if isinstance(origin, SourceDef) else self._root(_parents(origin)[0])
+        return _source(origin) or self._root(_parents(origin)[0])
 
     def _roots(self, stream: Stream) -> set[SourceDef]:
         """All topics that rows of a stream come from."""
         others = [step.other for step in stream._steps if isinstance(step, StreamJoinDef)]
         origin = stream._origin
-        parents = () if isinstance(origin, SourceDef) else _parents(origin)
-        own = {origin} if isinstance(origin, SourceDef) else set()
+        source = _source(origin)
+        parents = _parents(origin) if source is None else ()
+        own = set() if source is None else {source}
         return own.union(*map(self._roots, (*parents, *others)))
 
     def _internal(self, name: str, what: str) -> str:
@@ -315,6 +336,8 @@ class _Compiler:
                 return self._process(flows, step)
             case StreamJoinDef():
                 return self._join_stream(flows, step, self._root(united).topic)
+            case ToTableDef():
+                return self._to_table(flows, step, self._root(united).topic)
             case JoinDef(table=table):
                 raise ProgramError(
                     f"{flows[0].where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
@@ -326,11 +349,22 @@ class _Compiler:
         """An aggregate's groups, as they are written."""
         aggregate = self._aggregates[definition]
         assert aggregate.stream is not None
-        schema = aggregate.spec.shown_columns
-        event_time = None if aggregate.spec.window is None else "window"
-        draft = _Draft(RowsInput(aggregate.stream, schema, (), event_time, encoded=False))
+        spec, where = aggregate.spec, f"aggregate {definition.name!r}"
+        schema = spec.shown_columns
+        event_time = None if spec.window is None else "window"
+        upserts = definition.as_table or definition.signed
+        key = (*(() if spec.window is None else ("window",)), *spec.group_names)
+        if upserts:
+            schema = with_deleted(schema)
+        draft = _Draft(
+            RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if upserts else ())
+        )
         self._drafts.append(draft)
-        return _Flow(f"aggregate {definition.name!r}", draft, (), self._rows(schema), (), (), event_time)
+        flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time)
+        if not upserts:
+            return flow
+        self._tables_of_groups[definition] = replace(flow, table=key)
+        return self._transform(flow, TransformDef(stream_of(ToStreamDef(None))), internal=[DELETED])
 
     def _step(self, flow: _Flow, step: StepDef, stream: Stream) -> _Flow:
         match step:
@@ -347,28 +381,62 @@ class _Compiler:
                 return self._process([flow], step)
             case FunctionOutputDef():
                 return self._output(flow, step.name)
+            case GroupsDef():
+                assert isinstance(stream._origin, AggregateDef)
+                return self._tables_of_groups[stream._origin]
+            case ChangesDef():
+                return self._changes(flow, step, self._root(stream).topic)
+            case TableTransformDef():
+                return self._transform_table(flow, step)
+            case ToTableDef():
+                return self._to_table([flow], step, self._root(stream).topic)
+            case ToStreamDef():
+                return self._transform(replace(flow, table=None), TransformDef(stream_of(step)))
 
     def _begin(self, origin: Origin) -> _Flow:
         if isinstance(origin, RepartitionDef):
             return self._repartition(origin)
         if isinstance(origin, AggregateDef):
             return self._groups(origin)
-        assert isinstance(origin, SourceDef)
-        draft = self._sources[origin]
+        assert not isinstance(origin, UnionDef)
+        definition = origin.source if isinstance(origin, TableDef) else origin
+        draft = self._sources[definition]
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
-        rows = self._rows(source.schema)
-        where, partitioner, lost = f"stream {origin.topic!r}", source.partitioner, ""
+        rows, key = self._rows(draft.input.schema), source.key
+        where, table, lost = f"stream {definition.topic!r}", None, ""
+        if isinstance(origin, TableDef):
+            where, table = f"table {origin.name!r}", key
         if source.key_read is not None and not source.key:
             lost = f"its records' keys are {source.key_read.format}, and lie where their bytes lead to, not their text"
-        return _Flow(where, draft, (), rows, source.key, source.key, source.event_time, lost, partitioner=partitioner)
+        return _Flow(
+            where, draft, (), rows, key, key, source.event_time, lost, partitioner=source.partitioner, table=table
+        )
 
-    def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
+    def _transform_table(self, flow: _Flow, step: TableTransformDef) -> _Flow:
+        assert flow.table is not None
+        shortcut = upserting(step, _kept(flow.table, flow.event_time))
+        return self._transform(flow, TransformDef(shortcut))
+
+    def _to_table(self, flows: Sequence[_Flow], step: ToTableDef, topic: str) -> _Flow:
+        flow = flows[0]
+        where = f"{flow.where}: to_table({', '.join(map(repr, step.key))})"
+        schema = without_partition(flow.frame.schema)
+        group_types(where, step.key, schema)
+        if len(flows) > 1 or not flow.key or not set(flow.key) <= set(step.key):
+            name = step.name or _readable(f"{topic}-table-{'-'.join(step.key)}")
+            flow = self._move(flows, self._internal(f"{name}-repartition", where), step.key, schema)
+        flow = replace(flow, where=where, table=None)
+        made = self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))), internal=[DELETED])
+        return replace(made, table=step.key)
+
+    def _transform(self, flow: _Flow, step: TransformDef, internal: Sequence[str] = ()) -> _Flow:
         where = f"{flow.where}: {_label(step.function)}"
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
-        check_names(where, [name for name in made.columns if name != PARTITION])
+        own = {PARTITION, *internal, *([] if flow.table is None else [DELETED])}
+        check_names(where, [name for name in made.columns if name not in own])
         made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
         there = passed(made, flow.rows)
         gone = [name for name in flow.key if name not in there]
@@ -385,14 +453,21 @@ class _Compiler:
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
         key = () if gone else tuple(there[name][0] for name in flow.key)
+        table = None if flow.table is None else check_key(where, flow.table, there)
         rows = empty_frame(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
             flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
-            retimed=retimed,
+            retimed=retimed, table=table,
         )  # fmt: skip
 
     def _join(self, flow: _Flow, step: JoinDef) -> _Flow:
         table = self._tables.get(step.table)
+        if table is None and step.table.source in self._sources:
+            raise ProgramError(
+                f"{flow.where}: table {step.table.name!r} is used as a value as well, so its topic's records go on "
+                f"from step to step, and no store has them that a stream could be joined to. Leave one of both to "
+                f"another application"
+            )
         if table is None:
             raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
         keyed = Keyed(flow.where, flow.key, flow.key_names, flow.lost, flow.frame.schema, flow.partitioner)
@@ -442,6 +517,20 @@ class _Compiler:
         steps = (*flow.steps, Transform(rows_of(names.index(name), schema)))
         where = f"{flow.where}, output {name!r}"
         return replace(flow, where=where, steps=steps, rows=self._rows(schema), event_time=event_time)
+
+    def _changes(self, flow: _Flow, step: ChangesDef, topic: str) -> _Flow:
+        key, schema = flow.table, without_partition(flow.frame.schema)
+        assert key is not None
+        name = step.name or _readable(f"{topic}-changes-{'-'.join(key)}")
+        where = f"{flow.where}: changes({name!r})" if step.pairs else flow.where
+        self._take_name(name, self._processors)
+        self._check_order(where, flow)
+        compiled = table_changes(
+            where, name, TableChanges(step.pairs), key, schema, flow.key, flow.event_time, self._changelog
+        )
+        steps, rows = (*flow.steps, compiled), self._rows(compiled.output)
+        event_time = flow.event_time if flow.event_time in compiled.output.names else None
+        return replace(flow, where=where, steps=steps, rows=rows, event_time=event_time, table=None)
 
     def _join_stream(self, left: list[_Flow], step: StreamJoinDef, topic: str) -> _Flow:
         right = self._flows_of(step.other)
@@ -513,6 +602,8 @@ class _Compiler:
 
     def _sink(self, flow: _Flow, output: OutputDef, source: SourceDef) -> None:
         schema = without_partition(flow.frame.schema)
+        if flow.table is not None:
+            output = replace(output, key=flow.table, tombstone=DELETED)
         end = row_output(flow.where, output, schema, flow.frame, source.on_error)
         read = _input_time(flow.draft.input)
         self._end(flow, replace(end, event_time=None if flow.event_time == read else flow.event_time))
@@ -645,7 +736,18 @@ class _Compiler:
         flow.draft.branches.append(Branch(flow.steps, terminal))
 
 
-def _parents(origin: RepartitionDef | AggregateDef | UnionDef) -> tuple[Stream, ...]:
+def _source(origin: Origin) -> SourceDef | None:
+    """The topic that is read, if rows don't come out of the program itself."""
+    match origin:
+        case SourceDef():
+            return origin
+        case TableDef(source=source):
+            return source
+    return None
+
+
+def _parents(origin: Origin) -> tuple[Stream, ...]:
+    """What rows are made of that come out of the program itself."""
     match origin:
         case UnionDef():
             return origin.streams
@@ -653,6 +755,7 @@ def _parents(origin: RepartitionDef | AggregateDef | UnionDef) -> tuple[Stream, 
             return (origin.parent,)
         case AggregateDef():
             return (origin.grouped._stream,)
+    return ()
 
 
 def _goes_by_row(step: StepDef) -> bool:
@@ -679,6 +782,11 @@ def _same_time(flows: Sequence[_Flow]) -> str | None:
     """The column that has the event time of all rows, if there is one: else it is their records' in a common topic."""
     times = {flow.event_time for flow in flows}
     return times.pop() if len(times) == 1 else None
+
+
+def _kept(key: tuple[str, ...], event_time: str | None) -> tuple[str, ...]:
+    """The columns that deletions have, too."""
+    return key if event_time is None else (*key, event_time)
 
 
 def _input_time(read: Input | None) -> str | None:

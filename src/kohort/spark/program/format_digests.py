@@ -46,7 +46,7 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
 
 
 def _aggregate(spec: AggregateSpec) -> StoreFormat:
-    keys = ["arrow" if spec.arrow is not None else "aggregate", aggregate_keys(spec)]
+    keys: list[Any] = ["arrow" if spec.arrow is not None else "aggregate", aggregate_keys(spec)]
     if spec.arrow is not None:
         return StoreFormat(_digest(keys, _KEYS), {name: _type(kind) for name, kind in spec.state_columns})
     columns = {}
@@ -57,6 +57,8 @@ def _aggregate(spec: AggregateSpec) -> StoreFormat:
             if each == name or each.startswith(f"{name}.")
         ]
         columns[name] = _digest([identity(aggregation), state], _COLUMN)
+    if spec.signed:  # what leaves has to have come in: no column can begin later than the others
+        keys.append(["signed", columns])
     return StoreFormat(_digest(keys, _KEYS), columns)
 
 

@@ -40,7 +40,16 @@ HEADERS: Final = "_headers"
 TOPIC: Final = "_topic"
 """STRING: the topic that a record is from, where a stream asks for that. Users see it."""
 
+DELETED: Final = "_deleted"
+"""BOOLEAN, never null: of a table that goes from step to step as *upserts*, one row for each time that a key is set:
+whether the key is gone. All other columns but the key's, and the event time, are null then."""
+
+SIGN: Final = "_sign"
+"""INT: of a table's changes, on their way to an aggregate: 1 for a row that comes in, -1 for one that leaves."""
+
 RESERVED: Final = frozenset(
-    {PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START, SESSION, ABSORBED, CHANGE}
-)
+    {
+        PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START, SESSION, ABSORBED, CHANGE, DELETED, SIGN,
+    }
+)  # fmt: skip
 """Those of users have other names."""

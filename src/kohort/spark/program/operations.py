@@ -59,6 +59,20 @@ CLOCK: Final = "clock"
 SESSIONS: Final = "sessions"
 DUE: Final = "due"
 """What the states of sessions are called: when they began, by group and end, and when they have to be looked at."""
+CHANGE: Final = "change"
+BEFORE: Final = "before"
+AFTER: Final = "after"
+"""The columns of a table's changes: "insert", "update" or "delete", and the row's columns, but its key's."""
+
+
+@dataclass(frozen=True)
+class TableChanges(Operation):
+    """What upserts of a table change: pairs of the row before and the row after, or rows with a sign, `_sign`."""
+
+    pairs: bool
+
+    what = "changes"
+    kind = "KTABLE-CHANGES"
 
 
 @dataclass(frozen=True)

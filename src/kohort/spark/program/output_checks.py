@@ -10,7 +10,7 @@ from kohort.spark.program.aggregates.base import label, type_of
 from kohort.spark.program.column_checks import one_of
 from kohort.spark.program.compiled import AggregateSpec, ToTopic
 from kohort.spark.program.error_policies import ErrorPolicy
-from kohort.spark.program.internal_columns import PARTITION
+from kohort.spark.program.internal_columns import DELETED, PARTITION
 from kohort.spark.program.record_keys import KeyWriting, key_writing
 from kohort.spark.program.registered_outputs import written_by_registry
 from kohort.spark.program.transform_checks import explained
@@ -75,7 +75,7 @@ def row_output(where: str, output: OutputDef, schema: StructType, frame: DataFra
         _check_headers(f"{there}: headers={output.headers!r}", output.headers, schema)
     if output.tombstone is not None:
         _check_tombstone(f"{there}: tombstone={label(output.tombstone)}", output.tombstone, frame)
-    value = StructType([each for each in schema.fields if each.name not in (column, output.headers)])
+    value = StructType([each for each in schema.fields if each.name not in (column, output.headers, DELETED)])
     if not value.fields:
         raise ProgramError(f"{there}: there is no column left to write")
     columns = written_columns(there, output, value, frame)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     Expression: TypeAlias = str | Column
+else:
+    Expression = str
+    """A text, or a Column."""
 
 __all__ = ["Shortcuts"]
 
@@ -51,9 +54,9 @@ class Shortcuts(Advised, ABC):
         Raises:
             ProgramError: it is neither.
         """
-        _check("where", condition)
+        check_expression("where", condition)
         return self.transform(
-            Shortcut(f"where({_shown(condition)})", lambda rows: rows.where(_column(rows, condition)))
+            Shortcut(f"where({shown_expression(condition)})", lambda rows: rows.where(column_of(rows, condition)))
         )
 
     def select(self, *columns: Expression) -> Self:
@@ -65,12 +68,7 @@ class Shortcuts(Advised, ABC):
         Raises:
             ProgramError: there are none, or one is neither.
         """
-        if not columns:
-            raise ProgramError('select needs columns, as .select("origin", "dep_delay / 60 AS hours")')
-        for each in columns:
-            _check("select", each)
-        label = f"select({', '.join(map(_shown, columns))})"
-        return self.transform(Shortcut(label, lambda rows: rows.select(*[_column(rows, each) for each in columns])))
+        return self.transform(Shortcut(*selected_columns(columns)))
 
     def with_columns(self, columns: Mapping[str, Expression] | None = None, /, **more: Expression) -> Self:
         """The rows with columns more, or others in place of those of the same name.
@@ -84,17 +82,7 @@ class Shortcuts(Advised, ABC):
         Raises:
             ProgramError: there are none, or one is neither.
         """
-        named = {**(columns or {}), **more}
-        if not named:
-            raise ProgramError('with_columns needs columns, as .with_columns(hours="dep_delay / 60")')
-        for each in named.values():
-            _check("with_columns", each)
-        label = f"with_columns({', '.join(f'{name}=…' for name in named)})"
-
-        def function(rows: DataFrame) -> DataFrame:
-            return rows.withColumns({name: _column(rows, each) for name, each in named.items()})
-
-        return self.transform(Shortcut(label, function))
+        return self.transform(Shortcut(*named_columns(columns, more)))
 
     def branch(self, **conditions: Expression | None) -> dict[str, Self]:
         """Streams by conditions: each row is in the first one whose condition is true of it.
@@ -115,7 +103,7 @@ class Shortcuts(Advised, ABC):
             raise ProgramError(f"branch({early[0]}=None): what takes all the others comes last")
         for each in conditions.values():
             if each is not None:
-                _check("branch", each)
+                check_expression("branch", each)
         taken: list[Expression] = []
         streams: dict[str, Self] = {}
         for name, condition in conditions.items():
@@ -125,6 +113,37 @@ class Shortcuts(Advised, ABC):
         return streams
 
 
+def selected_columns(columns: Sequence[Expression]) -> tuple[str, Callable[[DataFrame], DataFrame]]:
+    """What `select` of these columns is called, and does.
+
+    Raises:
+        ProgramError: there are none, or one is neither text nor Column.
+    """
+    if not columns:
+        raise ProgramError('select needs columns, as .select("origin", "dep_delay / 60 AS hours")')
+    for each in columns:
+        check_expression("select", each)
+    label = f"select({', '.join(map(shown_expression, columns))})"
+    return label, lambda rows: rows.select(*[column_of(rows, each) for each in columns])
+
+
+def named_columns(
+    columns: Mapping[str, Expression] | None, more: Mapping[str, Expression]
+) -> tuple[str, Callable[[DataFrame], DataFrame]]:
+    """What `with_columns` of these is called, and does.
+
+    Raises:
+        ProgramError: there are none, or one is neither text nor Column.
+    """
+    named = {**(columns or {}), **more}
+    if not named:
+        raise ProgramError('with_columns needs columns, as .with_columns(hours="dep_delay / 60")')
+    for each in named.values():
+        check_expression("with_columns", each)
+    label = f"with_columns({', '.join(f'{name}=…' for name in named)})"
+    return label, lambda rows: rows.withColumns({name: column_of(rows, each) for name, each in named.items()})
+
+
 def _first_match(name: str, condition: Expression | None, taken: Sequence[Expression]) -> Shortcut:
     """The rows of which a condition is true, and none of those before."""
 
@@ -132,20 +151,25 @@ def _first_match(name: str, condition: Expression | None, taken: Sequence[Expres
         from pyspark.sql import functions as F  # noqa: N812
 
         for each in taken:
-            rows = rows.where(~F.coalesce(_column(rows, each), F.lit(False)))
-        return rows if condition is None else rows.where(_column(rows, condition))
+            rows = rows.where(~F.coalesce(column_of(rows, each), F.lit(False)))
+        return rows if condition is None else rows.where(column_of(rows, condition))
 
-    return Shortcut(f"branch({name}={'None' if condition is None else _shown(condition)})", function)
+    return Shortcut(f"branch({name}={'None' if condition is None else shown_expression(condition)})", function)
 
 
-def _check(what: str, given: object) -> None:
+def check_expression(what: str, given: object) -> None:
+    """Refuses what is neither text nor Column.
+
+    Raises:
+        ProgramError: it isn't.
+    """
     from pyspark.sql import Column
 
     if not isinstance(given, (str, Column)):
         raise ProgramError(f"{what} takes texts and Columns, not {given!r}. A function goes into .transform(…)")
 
 
-def _column(rows: DataFrame, given: Expression) -> Column:
+def column_of(rows: DataFrame, given: Expression) -> Column:
     """A text is a column's name, if there is such a column, or else an expression."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -154,5 +178,6 @@ def _column(rows: DataFrame, given: Expression) -> Column:
     return rows[f"`{given}`"] if given in rows.columns and "`" not in given else F.expr(given)
 
 
-def _shown(given: Expression) -> str:
+def shown_expression(given: Expression) -> str:
+    """As it was written."""
     return repr(given) if isinstance(given, str) else column_text(given)

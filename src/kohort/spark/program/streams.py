@@ -6,6 +6,7 @@ raised at once.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
@@ -21,22 +22,32 @@ from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import Dedupe, Latest, Top
 from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
-from kohort.spark.program.shortcuts import Shortcuts
+from kohort.spark.program.shortcuts import Expression, Shortcuts, check_expression
 from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
+from kohort.spark.program.tables import (
+    ChangesDef,
+    GroupsDef,
+    TableShortcuts,
+    TableTransformDef,
+    ToStreamDef,
+    ToTableDef,
+)
 from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, duration_ms
 from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from pyspark.sql import Column, DataFrame
 
     from kohort.spark.formats.schema_registry import SchemaRegistry
 
 __all__ = [
-    "AggregateDef", "Aggregated", "End", "ForEachBatchDef", "FunctionOutputDef", "GlobalTable", "Graph",
+    "AggregateDef", "Aggregated", "DerivedTable", "End", "ForEachBatchDef", "FunctionOutputDef", "GlobalTable", "Graph",
     "GroupedStream", "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef",
-    "StepDef", "Stream", "StreamJoinDef", "Table", "TransformDef", "UnionDef",
+    "StepDef", "Stream", "StreamJoinDef", "Table", "TableValue", "TransformDef", "UnionDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -190,7 +201,12 @@ class SinkDef(Written):
 
 @dataclass(eq=False)
 class AggregateDef(Written):
-    """A stream is aggregated."""
+    """A stream is aggregated, or a table, whose rows leave, too (`signed`).
+
+    Attributes:
+        streamed: whether the program goes on with its groups.
+        as_table: whether it does so as a table.
+    """
 
     grouped: GroupedStream
     name: str
@@ -200,6 +216,8 @@ class AggregateDef(Written):
     state: Schema | None = None
     outputs: list[OutputDef] = field(default_factory=list)
     streamed: bool = False
+    signed: bool = False
+    as_table: bool = False
 
 
 @dataclass(eq=False)
@@ -210,8 +228,11 @@ class ForEachBatchDef(Written):
     function: Callable[[DataFrame, str], object]
 
 
-Origin = SourceDef | RepartitionDef | AggregateDef | UnionDef
-StepDef = TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef | FunctionOutputDef
+Origin = SourceDef | TableDef | RepartitionDef | AggregateDef | UnionDef
+StepDef = (
+    TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef | FunctionOutputDef
+    | TableTransformDef | ToTableDef | ToStreamDef | ChangesDef | GroupsDef
+)  # fmt: skip
 End = SinkDef | ForEachBatchDef | AggregateDef
 
 
@@ -232,19 +253,126 @@ class Graph:
 # What is written -----------------------------------------------------------------------------------------------------
 
 
-class Table(Advised):
-    """The last record of each key of a topic, kept by the tasks that read the same partitions of a stream.
+class TableValue(TableShortcuts["DerivedTable"]):
+    """A table as a value: one row for each key, which is set, changed and taken out."""
 
-    Made by `StreamsApp.table`; good for `Stream.join`, and for queries by the table's name.
+    instead = "a table has where, select, with_columns and to; .as_stream() gives its rows as a stream, with transform"
+
+    @abstractmethod
+    def _upserts(self) -> Stream:
+        """Its upserts: a stream that only tables' steps follow."""
+
+    def to(
+        self,
+        topic: str,
+        *,
+        format: str = "json",  # noqa: A002
+        schema: str | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        auto_register: bool = True,
+        delimiter: str = ",",
+    ) -> Self:
+        """Write the table to a topic, under its key, with tombstones for rows that are deleted; and go on with it.
+
+        The key is the text of one column, or a JSON object of several. So compaction keeps what the table has, and
+        `app.table(topic, key=…)` reads it. A tombstone may come for a key that was never there.
+
+        Args:
+            topic: it must exist.
+            format, schema, schema_registry, subject, auto_register, delimiter: as of `Stream.to`.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        self._upserts().to(
+            topic, format=format, schema=schema, schema_registry=schema_registry, subject=subject,
+            auto_register=auto_register, delimiter=delimiter,
+        )  # fmt: skip
+        return self
+
+    def as_stream(self, *, deleted: str | None = None) -> Stream:
+        """The table's rows as a stream: each each time that it is set.
+
+        Args:
+            deleted: the column, BOOLEAN, that says of which rows the key has gone: these have the key's columns alone.
+                Without, they are left out.
+
+        Raises:
+            ProgramError: it is no column's name.
+        """
+        if deleted is not None:
+            column_names("as_stream: deleted", deleted)
+        return self._upserts()._with(ToStreamDef(deleted))
+
+    def changes(self, *, name: str | None = None) -> Stream:
+        """The table's changes as a stream: rows with its key, `change`, `before` and `after`.
+
+            customers.changes().where("change = 'update' AND before.city <> after.city").to("moved")
+
+        `change` is "insert", "update" or "delete"; `before` and `after` are STRUCTs of the columns beside the key, null
+        where there is no such row. What sets a row to what it is already is no change. The last row of each key is kept
+        for that, as long as the table has it.
+
+        Args:
+            name: of the store; by default `{topic}-changes-{key}`.
+
+        Raises:
+            ProgramError: the name can't be.
+        """
+        if name is not None:
+            check_name("changes(name)", name)
+        stream = self._upserts()._with(ChangesDef(name, pairs=True))
+        stream._graph.processed.append(stream)
+        return stream
+
+    def group_by(self, *columns: str) -> GroupedTable:
+        """Group the table's rows by columns, to aggregate them: what changes leaves its group, and comes into another.
+
+        Raises:
+            ProgramError: there are none, or one isn't a name.
+        """
+        given: tuple[object, ...] = columns
+        if windows := [each for each in given if isinstance(each, WindowSpec)]:
+            raise ProgramError(
+                f"group_by(window({windows[0].column!r}, …)): a table's rows are grouped by columns: make one of the "
+                f"time, as .with_columns(hour=\"date_trunc('hour', {windows[0].column})\")"
+            )
+        return GroupedTable(self._upserts(), column_names("group_by", columns))
+
+    def _derived(self, step: TableTransformDef) -> DerivedTable:
+        return DerivedTable(self._upserts()._with(step))
+
+
+class DerivedTable(TableValue):
+    """A table that is made of another, of a stream, or of an aggregate. Nothing keeps it but what it is written to."""
+
+    def __init__(self, upserts: Stream) -> None:
+        self._stream = upserts
+
+    def _upserts(self) -> Stream:
+        return self._stream
+
+    def __repr__(self) -> str:
+        return f"DerivedTable({self._stream!r})"
+
+
+class Table(TableValue):
+    """The last record of each key of a topic. Made by `StreamsApp.table`.
+
+    Joined to a stream, or used for queries alone, it is kept in a store by the tasks that read the same partitions.
+    Used as a value it goes on to what is made of it, and isn't kept. One table is either of both.
     """
 
-    instead = (
-        "a table is joined to a stream, stream.join(table), and asked for its keys. To transform or group its records, "
-        "or to write them elsewhere, read a topic with app.stream"
-    )
-
-    def __init__(self, definition: TableDef) -> None:
+    def __init__(self, graph: Graph, definition: TableDef) -> None:
+        self._graph = graph
         self._definition = definition
+
+    def _upserts(self) -> Stream:
+        return Stream(self._graph, self._definition)
+
+    def _advice(self, name: str) -> str:
+        return f"a table is joined to a stream, stream.join(table), and asked for its keys; {super()._advice(name)}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._definition.name!r})"
@@ -252,6 +380,12 @@ class Table(Advised):
 
 class GlobalTable(Table):
     """The last record of each key of a topic, all of it on every instance. Any stream can be joined to it."""
+
+    def _upserts(self) -> Stream:
+        raise ProgramError(
+            f"global_table {self._definition.name!r} is read by each instance for itself, outside of epochs, so "
+            f"nothing can be made of it but joins of streams: read the topic by app.table"
+        )
 
 
 class Stream(Shortcuts):
@@ -335,6 +469,11 @@ class Stream(Shortcuts):
             raise ProgramError(
                 'streams are joined by time, too: stream.join_stream(other, on=…, within="10 minutes", grace=…). Or '
                 "make one of them a table (app.table), which has the last record of each key"
+            )
+        if isinstance(table, DerivedTable):
+            raise ProgramError(
+                "join takes a table that is kept, app.table or app.global_table: write this one, .to(topic), and read "
+                "the topic as a table in another application"
             )
         if not isinstance(table, Table):
             raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
@@ -420,6 +559,30 @@ class Stream(Shortcuts):
             if each._graph is not self._graph:
                 raise ProgramError("union: a stream of another StreamsApp can't be read here")
         return Stream(self._graph, UnionDef((self, *others), bool(allow_missing_columns)))
+
+    def to_table(self, *key: str, deleted: Expression | None = None, name: str | None = None) -> DerivedTable:
+        """The table of the last row of each key.
+
+            orders.to_table("order_id", deleted="status = 'cancelled'").to("orders-now")
+
+        The last is the one that comes last; by a column: `group_by("id").latest_by("at").to_table("id")`. Rows whose
+        key has a null are left out.
+
+        Args:
+            key: the columns that are the key.
+            deleted: a condition, as text or Column: rows of which it is true take their key out.
+            name: of the topic that rows go through, `{app}-{name}-repartition`, if they aren't keyed by these columns;
+                by default the source's and the columns'.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        columns = column_names("to_table", key)
+        if deleted is not None:
+            check_expression("to_table: deleted", deleted)
+        if name is not None:
+            check_name("to_table(name)", name)
+        return DerivedTable(self._with(ToTableDef(columns, deleted, name)))
 
     def repartition(self, *columns: str, name: str | None = None, partitions: int = 0) -> Stream:
         """The same rows, spread over tasks by these columns: through a topic of its own, `{app}-{name}-repartition`.
@@ -603,7 +766,42 @@ class Stream(Shortcuts):
                 what = f"aggregate {name}"
             case UnionDef(streams=streams):
                 what = f"union of {len(streams)}"
+            case TableDef(name=name):
+                what = f"table {name}"
         return f"Stream({what}{', …' if self._steps else ''})"
+
+
+class GroupedTable(Advised):
+    """A table's rows grouped by columns. Made by `group_by` of a table."""
+
+    instead = "a table that is grouped is aggregated, .aggregate(…) with aggregates of kohort.spark"
+
+    def __init__(self, upserts: Stream, columns: tuple[str, ...]) -> None:
+        self._stream = upserts
+        self._columns = columns
+
+    def aggregate(self, name: str, /, **aggregations: Aggregation) -> Aggregated:
+        """Aggregate the rows that the table has: a row that changes or goes is subtracted where it was.
+
+            items.group_by("kind").aggregate("kinds", n=count(), total=sum_("price")).to("kinds")
+
+        A group without rows is deleted: outputs get a tombstone. There are count, count_if, count_distinct, sum_, avg,
+        variance, stddev, min_ and max_. Of `min_`, `max_` and `count_distinct` all different values of a group are
+        kept, without a limit. DOUBLEs are added and subtracted as they are, so what has left may have changed the last
+        digits, and NaN and infinities stay; decimals and whole numbers are exact.
+
+        Args:
+            name: of the store, as of a stream's aggregate. The table's last rows are kept in `{name}-rows`.
+            aggregations: by the name of the column that they make.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        check_name("aggregate", name)
+        rows = self._stream._with(ChangesDef(f"{name}-rows", pairs=False))
+        aggregated = GroupedStream(rows, self._columns, None).aggregate(name, "update", **aggregations)
+        aggregated._definition.signed = True
+        return aggregated
 
 
 class GroupedStream(Advised):
@@ -923,11 +1121,24 @@ class Aggregated(Advised):
 
         Its rows have the columns that `to` writes: the window's start (`window`), the group's, the aggregates. Event
         time is the window's start, or without windows the record's. With `emit="update"` a group comes each time that
-        it changes, so what is aggregated further should be closed. They go through a topic,
+        it changes, so what is aggregated further should be closed, or a table: `as_table`. They go through a topic,
         `{app}-{name}-stream-repartition`.
         """
         self._definition.streamed = True
         return Stream(self._definition.grouped._stream._graph, self._definition)
+
+    def as_table(self) -> DerivedTable:
+        """The groups as a table, whose key is what is grouped by, with the window's start (`window`).
+
+            by_auction.aggregate("final", price=max_("price")).as_table().group_by("category").aggregate(
+                "categories", mean=avg("price")
+            )
+
+        A group that changes leaves what it was in, so `emit="update"` counts nothing twice. Groups of windows that are
+        forgotten (`retention`) stay in the table. They go through the topic of `as_stream`.
+        """
+        self._definition.streamed = self._definition.as_table = True
+        return DerivedTable(Stream(self._definition.grouped._stream._graph, self._definition, (GroupsDef(),)))
 
     def __repr__(self) -> str:
         return f"Aggregated({self._definition.name!r})"

@@ -54,16 +54,26 @@ def passed(frame: DataFrame, source: DataFrame) -> dict[str, tuple[str, ...]]:
     names: dict[int, list[str]] = {}
     for column in plan.output:
         names.setdefault(sources.get(column.id, column.id), []).append(column.name)
-    before = analyzed(source).output
+    # Those of `source` may have been renamed before, too.
+    before = {column.name: sources.get(column.id, column.id) for column in analyzed(source).output}
     return {
-        column.name: tuple(sorted(names[column.id], key=lambda name: name != column.name))
-        for column in before
-        if column.id in names
+        own: tuple(sorted(names[origin], key=lambda name: name != own))
+        for own, origin in before.items()
+        if origin in names
     }
 
 
 def _has_union(node: PlanNode) -> bool:
     return node.name == NodeName.UNION or any(map(_has_union, node.children))
+
+
+def makes_several(frame: DataFrame) -> bool:
+    """Whether a plan makes several rows of one, or none, as explode does."""
+
+    def walk(node: PlanNode) -> bool:
+        return node.name == NodeName.GENERATE or any(map(walk, node.children))
+
+    return walk(analyzed(frame))
 
 
 def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:

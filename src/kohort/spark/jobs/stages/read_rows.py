@@ -46,7 +46,7 @@ class RowsReading:
         event_time: the column whose largest values are reported; None for the record's timestamp.
         on_error: whether unreadable records end the job, are counted, or are reported with their content.
         internal_columns: those that are wanted of `_partition`, `_time`, `_stream_time` (which takes
-            `whole_partitions`) and `_offset`, in this order. Of a table only the first two.
+            `whole_partitions`) and `_offset`, in this order.
         table: whether records without a value are rows too, with their keys in `_tombstone`.
         key: a table's columns that its records' keys hold as JSON: of records without a value they come from there.
             () if the key is the text of one column.
@@ -120,6 +120,7 @@ def _decode(
     columns, fetched, keyed = _drop_misplaced(columns, fetched, reading, statistics, partitions)
     times = fetched.times
     event_times = times if reading.event_time is None else _millis(columns[reading.event_time])
+    in_order = STREAM_TIME in reading.internal_columns and deletes is not None
     if keyed is not None:  # what lies in a partition by chance doesn't say how far that one is
         event_times = pc.if_else(keyed, event_times, None)
     note_times(statistics, fetched.partitions, event_times)
@@ -129,7 +130,7 @@ def _decode(
     if TIMESTAMP in reading.internal_columns:
         columns[TIMESTAMP] = times
     if STREAM_TIME in reading.internal_columns:
-        columns[STREAM_TIME] = clock.advance(fetched.partitions, event_times)
+        columns[STREAM_TIME] = event_times if in_order else clock.advance(fetched.partitions, event_times)
     if OFFSET in reading.internal_columns:
         columns[OFFSET] = fetched.offsets
     if reading.table:
@@ -141,7 +142,11 @@ def _decode(
     offsets = pa.concat_arrays([fetched.offsets, deletes.offsets])
     both = pa.table(pa.Table.from_batches([batch, tombstones.cast(batch.schema)]))
     order = pc.sort_indices(pa.table({"offset": offsets}), sort_keys=[("offset", "ascending")])
-    return one_batch(both.take(order))
+    batch = one_batch(both.take(order))
+    if not in_order:
+        return batch
+    at = batch.schema.get_field_index(STREAM_TIME)
+    return batch.set_column(at, STREAM_TIME, clock.advance(batch.column(PARTITION), batch.column(STREAM_TIME)))
 
 
 def _drop_misplaced(
@@ -246,7 +251,8 @@ def _tombstones(
         field.name: key[field.name] if reading.key and field.name in key else pa.nulls(count, field.type)
         for field in schema
     }
-    internal = {PARTITION: deletes.partitions, TIMESTAMP: deletes.times}
+    times = deletes.times if reading.event_time is None else pa.nulls(count, pa.int64())
+    internal = {PARTITION: deletes.partitions, TIMESTAMP: deletes.times, STREAM_TIME: times, OFFSET: deletes.offsets}
     columns |= {name: internal[name] for name in reading.internal_columns}
     columns[TOMBSTONE] = _key_text(deletes)
     return deletes, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

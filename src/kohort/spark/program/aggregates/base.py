@@ -55,6 +55,19 @@ class Aggregation(ABC):
             f"{type(self).__name__} can't be told which rows to take: say it in what it computes of them"
         )
 
+    def signed(self, rows: DataFrame) -> Aggregation:
+        """Returns the same, bound as this one is, over a table's rows: of each the column `_sign` says that it comes in
+        (1) or leaves (-1).
+
+        Raises:
+            ProgramError: it can't be said without the rows that are left.
+        """
+        raise ProgramError(
+            "what leaves a table's groups is subtracted, which this aggregate can't: count, count_if, count_distinct, "
+            "sum_, avg, variance, stddev, min_ and max_ can. For others group the table's rows as a stream, "
+            ".as_stream(), of which nothing leaves"
+        )
+
     @property
     def heap_bytes(self) -> int:
         """About how much of the JVM's heap a group takes while it is aggregated, where Spark keeps it as an object."""

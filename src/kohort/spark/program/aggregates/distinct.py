@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, label, state, type_of
 from kohort.spark.program.aggregates.filtered import over
+from kohort.spark.program.aggregates.signed import SignedValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -59,6 +60,9 @@ class DistinctValues(Aggregation):
 
     def filtered(self, condition: Column) -> DistinctValues:
         return replace(self, of=if_true(condition, self.of))
+
+    def signed(self, rows: DataFrame) -> SignedValues:
+        return SignedValues(self._value(), "distinct", self.kept)
 
     @property
     def heap_bytes(self) -> int:
@@ -102,6 +106,7 @@ def count_distinct(of: str | Column, limit: int = 1_000, *, where: str | Column 
     All values of a group are kept in its state, and written to store and changelog each time that the group changes:
     as many bytes as their texts have, and some 5 for each. So it is for values of which a group has few. Beyond the
     limit they are forgotten, and the result stays null; `approx_distinct` beside it says about how many there are.
+    Of a table's rows, which may leave, all are kept with their numbers, and the limit doesn't hold.
 
     Args:
         of: a column of single values.

@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, DecimalType
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, numeric, state, type_of
 from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
 from kohort.spark.program.aggregates.filtered import over
+from kohort.spark.program.aggregates.signed import SignedSpread, SignedSum
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,6 +33,9 @@ class Avg(Aggregation):
 
     def filtered(self, condition: Column) -> Avg:
         return replace(self, of=if_true(condition, self.of))
+
+    def signed(self, rows: DataFrame) -> SignedSum:
+        return SignedSum(self.of, "double" if self.decimal is None else None, mean=True, result=self.decimal)
 
     @property
     def columnwise(self) -> Columnwise | None:
@@ -74,6 +78,9 @@ class Spread(Aggregation):
 
     def filtered(self, condition: Column) -> Spread:
         return replace(self, of=if_true(condition, self.of))
+
+    def signed(self, rows: DataFrame) -> SignedSpread:
+        return SignedSpread(self.of, self.population, self.root)
 
     def partial(self, name: str) -> Named:
         of = column(self.of).cast("double")

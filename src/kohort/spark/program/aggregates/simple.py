@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegralType
 
-from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, numeric, state
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, numeric, state, type_of
 from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
 from kohort.spark.program.aggregates.filtered import over
+from kohort.spark.program.aggregates.signed import SignedCount, SignedSum, SignedValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,6 +25,9 @@ class Count(Aggregation):
 
     def filtered(self, condition: Column) -> Count:
         return replace(self, of=if_true(condition, F.lit(1) if self.of is None else self.of))
+
+    def signed(self, rows: DataFrame) -> SignedCount:
+        return SignedCount(self.of)
 
     @property
     def columnwise(self) -> Columnwise:
@@ -49,6 +54,11 @@ class Sum(Aggregation):
     def filtered(self, condition: Column) -> Sum:
         return replace(self, of=if_true(condition, self.of))
 
+    def signed(self, rows: DataFrame) -> SignedSum:
+        # The least of whole numbers has no negative of its own type.
+        is_whole = isinstance(type_of(rows, self.of), IntegralType)
+        return SignedSum(self.of, "bigint" if is_whole else None)
+
     @property
     def columnwise(self) -> Columnwise:
         return Columnwise((Fold.SUM,))
@@ -70,6 +80,9 @@ class Extreme(Aggregation):
 
     def filtered(self, condition: Column) -> Extreme:
         return replace(self, of=if_true(condition, self.of))
+
+    def signed(self, rows: DataFrame) -> SignedValues:
+        return SignedValues(self.of, "max" if self.largest else "min")
 
     @property
     def columnwise(self) -> Columnwise:
