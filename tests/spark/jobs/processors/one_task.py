@@ -1,0 +1,80 @@
+"""A processor with its stores, as one task runs it: epochs of rows in, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from kohort.spark.jobs.arrow_key_encoding import group_keys
+from kohort.spark.jobs.processors.interface import Processor, Rows, TaskState
+from kohort.spark.jobs.processors.states import State
+
+from .stores import DictStore
+
+
+@dataclass
+class OneTask:
+    """A processor over rows that are dictionaries, with their event times in ms as `_time`.
+
+    Attributes:
+        schema: the columns of its rows.
+        group: those that state is kept by.
+        states: the columns of its stores; of maps, with those of their keys.
+    """
+
+    processor: Processor
+    schema: pa.Schema
+    group: Sequence[str]
+    states: Mapping[str, pa.Schema | tuple[pa.Schema, pa.Schema]]
+    late: int = 0
+    dropped: int = 0
+    _read: int = 0
+    _stream_time: int | None = None
+    stores: dict[str, DictStore] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.stores = {name: DictStore() for name in self.states}
+
+    def epoch(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What it makes of an epoch's rows, with their event times as `_time`."""
+        if not rows:
+            return []
+        table = pa.Table.from_pylist([{name: row.get(name) for name in self.schema.names} for row in rows], self.schema)
+        stream_times = []
+        for row in rows:
+            known = [each for each in (row.get("_time"), self._stream_time) if each is not None]
+            self._stream_time = max(known, default=None)
+            stream_times.append(self._stream_time)
+        keys = group_keys(self.group, [table[name].combine_chunks() for name in self.group])
+        times = pa.array([row.get("_time") for row in rows], pa.int64())
+        offsets = pa.array(range(self._read, self._read + len(rows)), pa.int64())
+        given = Rows(table, keys, times, pa.array(stream_times, pa.int64()), offsets)
+        self._read += len(rows)
+        made = self.processor.process(given, TaskState(0, self._stream_time, self._opened()))
+        for store in self.stores.values():
+            store.commit()
+        self.late += made.late
+        self.dropped += sum(count for _, count in made.dropped)
+        assert len(made.of) == made.rows.num_rows
+        made_times = times.take(made.of) if made.times is None else made.times
+        return [row | {"_time": at} for row, at in zip(made.rows.to_pylist(), made_times.to_pylist(), strict=True)]
+
+    def _opened(self) -> dict[str, State]:
+        opened = {}
+        for name, columns in self.states.items():
+            kept, *map_key = columns if isinstance(columns, tuple) else (columns,)
+            opened[name] = State(name, kept, self.stores[name], *map_key)
+        return opened
+
+
+def cut(rows: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
+    """Rows in epochs of these sizes, and the rest in a last one."""
+    parts = []
+    start = 0
+    for size in (*sizes, len(rows)):
+        parts.append(rows[start : start + size])
+        start += size
+    return parts
