@@ -7,18 +7,28 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kohort.spark.internals import arrow_schema
 from kohort.spark.jobs.processors.dedupe import DedupeProcessor, DedupeWithinProcessor
+from kohort.spark.jobs.processors.foreign_key_join import AnswersProcessor, ResultsProcessor, SubscriptionsProcessor
 from kohort.spark.jobs.processors.interface import Processor
 from kohort.spark.jobs.processors.latest import LatestProcessor
 from kohort.spark.jobs.processors.sessions import SessionsProcessor
 from kohort.spark.jobs.processors.sliding import SlidingProcessor
 from kohort.spark.jobs.processors.stream_join import StreamJoinProcessor
+from kohort.spark.jobs.processors.stream_table_join import StreamTableJoinProcessor
 from kohort.spark.jobs.processors.table_changes import TableChangesProcessor
+from kohort.spark.jobs.processors.table_join import TableJoinProcessor
 from kohort.spark.jobs.processors.top import TopProcessor
 from kohort.spark.jobs.processors.user_function import UserFunctionProcessor
 from kohort.spark.jobs.stages.process import ProcessStage, StageState
 from kohort.spark.program.operations import Dedupe, Latest, Sessions, StreamJoin, TableChanges, Top, UserFunction
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 from kohort.spark.program.sliding_windows import Slide
+from kohort.spark.program.table_operations import (
+    ForeignKeyAnswers,
+    ForeignKeyResults,
+    ForeignKeySubscriptions,
+    StreamTableJoin,
+    TableJoin,
+)
 
 
 def process_stage_of(step: Process, *, shared: bool = False) -> ProcessStage:
@@ -52,6 +62,16 @@ def _processor(operation: Operation, step: Process) -> Processor:
             return SessionsProcessor(operation, step.group_names, arrow_schema(step.output))
         case TableChanges(pairs):
             return TableChangesProcessor(step.group_names, pairs)
+        case TableJoin():
+            return TableJoinProcessor(operation, arrow_schema(step.output))
+        case StreamTableJoin():
+            return StreamTableJoinProcessor(operation, arrow_schema(step.output))
+        case ForeignKeySubscriptions():
+            return SubscriptionsProcessor(operation, arrow_schema(step.output))
+        case ForeignKeyAnswers():
+            return AnswersProcessor(operation, arrow_schema(step.output))
+        case ForeignKeyResults():
+            return ResultsProcessor(operation, arrow_schema(step.output))
         case Dedupe(within_ms):
             return DedupeProcessor() if within_ms is None else DedupeWithinProcessor(within_ms)
         case Latest(by, earliest):

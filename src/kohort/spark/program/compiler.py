@@ -42,6 +42,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
+from kohort.spark.program.foreign_key_joins import foreign_key_join
 from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
@@ -54,7 +55,7 @@ from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sliding_windows import SlidingSpec, slide
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
-from kohort.spark.program.stream_joins import stream_join
+from kohort.spark.program.stream_joins import CompiledJoin, JoinSide, stream_join
 from kohort.spark.program.streams import (
     AggregateDef,
     ForEachBatchDef,
@@ -70,10 +71,12 @@ from kohort.spark.program.streams import (
     StepDef,
     Stream,
     StreamJoinDef,
+    TableJoinDef,
     TransformDef,
     UnionDef,
 )
 from kohort.spark.program.table_changes import table_changes
+from kohort.spark.program.table_joins import JoinColumns, JoinedFlow, join_columns, stream_table_join, table_join
 from kohort.spark.program.tables import (
     ChangesDef,
     GroupsDef,
@@ -243,7 +246,7 @@ class _Compiler:
 
     def _roots(self, stream: Stream) -> set[SourceDef]:
         """All topics that rows of a stream come from."""
-        others = [step.other for step in stream._steps if isinstance(step, StreamJoinDef)]
+        others = [step.other for step in stream._steps if isinstance(step, (StreamJoinDef, TableJoinDef))]
         origin = stream._origin
         source = _source(origin)
         parents = _parents(origin) if source is None else ()
@@ -338,6 +341,8 @@ class _Compiler:
                 return self._join_stream(flows, step, self._root(united).topic)
             case ToTableDef():
                 return self._to_table(flows, step, self._root(united).topic)
+            case TableJoinDef():
+                return self._join_table(flows, step, self._root(united).topic)
             case JoinDef(table=table):
                 raise ProgramError(
                     f"{flows[0].where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
@@ -377,6 +382,8 @@ class _Compiler:
                 return replace(flow, steps=(*flow.steps, Peek(function)))
             case StreamJoinDef():
                 return self._join_stream([flow], step, self._root(stream).topic)
+            case TableJoinDef():
+                return self._join_table([flow], step, self._root(stream).topic)
             case ProcessDef():
                 return self._process([flow], step)
             case FunctionOutputDef():
@@ -543,15 +550,78 @@ class _Compiler:
         schemas = (flow.frame.schema, other.frame.schema)
         times = (_one_time(where, left), _one_time(where, right))
         compiled = stream_join(where, step, name, schemas, times, self._changelog)
-        topic = self._internal(f"{name}-repartition", f"join {name!r}")
+        draft = self._join_sides((left, right), compiled)
         on = tuple(step.on)
-        for flows, side in zip((left, right), compiled.sides, strict=True):
-            terminal = ToRows(topic, on, compiled.schema, side.event_time)
-            for each in flows:
-                each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
-        draft = _Draft(RowsInput(topic, compiled.schema, on))
-        self._drafts.append(draft)
         return _Flow(where, draft, (compiled.step,), self._rows(compiled.step.output), on, on, None)
+
+    def _join_table(self, left: list[_Flow], step: TableJoinDef, topic: str) -> _Flow:
+        flow, other = left[0], self._flow(step.other)
+        name = step.name or _readable(f"{topic}-join-{self._root(step.other).topic}")
+        where = f"{flow.where}: join({other.where})"
+        self._take_name(name, self._processors)
+        for each in (*left, other):
+            self._check_order(where, each)
+        flow = replace(flow, event_time=_one_time(where, left))
+        sides = _joined(flow), _joined(other)
+        columns = join_columns(where, step, *sides)
+        if flow.table is not None and set(columns.on) != set(flow.table):
+            return self._join_by_foreign_key(where, name, step.how, columns, (flow, other))
+        if flow.table is None:
+            compiled = stream_table_join(where, step.how, name, columns, sides[0], self._changelog)
+        else:
+            compiled = table_join(where, step.how, name, columns, sides, self._changelog)
+        draft, rows = self._join_sides((left, [other]), compiled), self._rows(compiled.step.output)
+        event_time, table = (flow.event_time, None) if flow.table is None else (None, columns.on)
+        on = columns.on
+        return _Flow(where, draft, (compiled.step,), rows, on, on, event_time, table=table)
+
+    def _join_by_foreign_key(
+        self, where: str, name: str, how: str, columns: JoinColumns, flows: tuple[_Flow, _Flow]
+    ) -> _Flow:
+        left, right = flows
+        key = left.table
+        assert key is not None
+        if how == "outer":
+            raise ProgramError(
+                f'{where}: how="outer" is for joins of keys. By a foreign key, rows of the other table that no row '
+                f'refers to have no key in the result: say "left", or group this table by {", ".join(columns.on)} first'
+            )
+        if not left.key or not set(left.key) <= set(key):
+            topic = self._internal(f"{name}-left-repartition", f"join {name!r}")
+            left = replace(self._move([left], topic, key, without_partition(left.frame.schema)), table=key)
+        sides = _joined(left), _joined(right)
+        compiled = foreign_key_join(where, how, name, columns, sides, left.key, self._changelog)
+        began = replace(left, steps=(*left.steps, compiled.subscriptions))
+        asked = self._internal(f"{name}-subscriptions-repartition", f"join {name!r}")
+        answering = self._gathered(asked, columns.key, compiled.asked, ([began], [right]), compiled.to_answers)
+        answered = self._internal(f"{name}-answers-repartition", f"join {name!r}")
+        answers = replace(right, draft=answering, steps=(compiled.answers,))
+        draft = self._gathered(answered, key, compiled.answered, ([began], [answers]), compiled.to_results)
+        rows = self._rows(compiled.results.output)
+        return _Flow(where, draft, (compiled.results,), rows, key, key, None, table=key)
+
+    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin) -> _Draft:
+        """Sends both sides into a topic; what reads that."""
+        name, key = compiled.step.name, compiled.step.group_names
+        topic = self._internal(f"{name}-repartition", f"join {name!r}")
+        return self._gathered(topic, key, compiled.schema, sides, compiled.sides)
+
+    def _gathered(
+        self,
+        topic: str,
+        key: tuple[str, ...],
+        schema: StructType,
+        flows: Sequence[Sequence[_Flow]],
+        sides: Sequence[JoinSide],
+    ) -> _Draft:
+        """Sends rows of several flows into one topic, those of each side in its way; what reads that."""
+        for some, side in zip(flows, sides, strict=True):
+            terminal = ToRows(topic, key, schema, side.event_time)
+            for each in some:
+                each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
+        draft = _Draft(RowsInput(topic, schema, key))
+        self._drafts.append(draft)
+        return draft
 
     def _changelog(self, name: str, what: str) -> str:
         self._take_name(name, self._names)
@@ -787,6 +857,10 @@ def _same_time(flows: Sequence[_Flow]) -> str | None:
 def _kept(key: tuple[str, ...], event_time: str | None) -> tuple[str, ...]:
     """The columns that deletions have, too."""
     return key if event_time is None else (*key, event_time)
+
+
+def _joined(flow: _Flow) -> JoinedFlow:
+    return JoinedFlow(flow.frame.schema, flow.table, flow.event_time)
 
 
 def _input_time(read: Input | None) -> str | None:

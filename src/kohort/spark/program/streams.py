@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregateDef", "Aggregated", "DerivedTable", "End", "ForEachBatchDef", "FunctionOutputDef", "GlobalTable", "Graph",
     "GroupedStream", "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef",
-    "StepDef", "Stream", "StreamJoinDef", "Table", "TableValue", "TransformDef", "UnionDef",
+    "StepDef", "Stream", "StreamJoinDef", "Table", "TableJoinDef", "TableValue", "TransformDef", "UnionDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -97,6 +97,25 @@ class StreamJoinDef(Written):
     before_ms: int
     after_ms: int
     grace_ms: int
+    name: str | None
+
+
+@dataclass(eq=False)
+class TableJoinDef(Written):
+    """A join of a stream, or a table, with a table that goes from step to step.
+
+    Attributes:
+        other: the table's upserts.
+        on: its key columns by the other side's; None: see `kohort.spark.program.table_joins`.
+        columns, prefix: as of `JoinDef`.
+        name: of the join; None for one that follows from the sources.
+    """
+
+    other: Stream
+    on: dict[str, str] | None
+    how: str
+    columns: dict[str, str] | None
+    prefix: str
     name: str | None
 
 
@@ -230,7 +249,7 @@ class ForEachBatchDef(Written):
 
 Origin = SourceDef | TableDef | RepartitionDef | AggregateDef | UnionDef
 StepDef = (
-    TransformDef | PeekDef | JoinDef | StreamJoinDef | ProcessDef | FunctionOutputDef
+    TransformDef | PeekDef | JoinDef | StreamJoinDef | TableJoinDef | ProcessDef | FunctionOutputDef
     | TableTransformDef | ToTableDef | ToStreamDef | ChangesDef | GroupsDef
 )  # fmt: skip
 End = SinkDef | ForEachBatchDef | AggregateDef
@@ -340,6 +359,43 @@ class TableValue(TableShortcuts["DerivedTable"]):
             )
         return GroupedTable(self._upserts(), column_names("group_by", columns))
 
+    def join(
+        self,
+        other: TableValue,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        how: Literal["inner", "left", "outer"] = "inner",
+        *,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        prefix: str = "",
+        name: str | None = None,
+    ) -> DerivedTable:
+        """The table of this one's rows with another one's columns added, which changes whenever a row of either does.
+
+            people.join(addresses, how="left")
+            orders.join(customers, on={"customer": "id"}, columns={"name": "customer_name"})
+
+        Rows with the same key belong together, or with `on` those whose columns are the other one's key (a foreign
+        key). Both sides go through a topic of the join's own, so they needn't be partitioned alike. Both are kept
+        whole, in stores of the join. By a foreign key a change of the other table's row changes all rows that refer to
+        it; those of one epoch show its last state.
+
+        Args:
+            on: this table's columns, by which the other one's key is found: `{"customer": "id"}`. Without, both keys,
+                by name if these are the same, else in their order.
+            how: "inner" has rows that are on both sides, "left" all of this table, "outer" those of either. By a
+                foreign key "inner" and "left".
+            columns: which of the other one's columns are added, as of `Stream.join`.
+            prefix: goes before the names of the columns that are added.
+            name: of the join, with which its topics and stores begin; by default both sources'.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        if how not in ("inner", "left", "outer"):
+            raise ProgramError(f'join(how={how!r}): tables are joined "inner", "left" or "outer"')
+        step = _table_join(self._upserts(), other, on, how, columns, prefix, name)
+        return DerivedTable(self._upserts()._with(step))
+
     def _derived(self, step: TableTransformDef) -> DerivedTable:
         return DerivedTable(self._upserts()._with(step))
 
@@ -439,12 +495,13 @@ class Stream(Shortcuts):
 
     def join(
         self,
-        table: Table,
+        table: TableValue,
         on: str | Sequence[str] | Mapping[str, str] | None = None,
         how: Literal["inner", "left"] = "inner",
         *,
         columns: Sequence[str] | Mapping[str, str] | None = None,
         prefix: str = "",
+        name: str | None = None,
     ) -> Stream:
         """Each row with the table's columns added, as the table is when the row is processed.
 
@@ -452,15 +509,22 @@ class Stream(Shortcuts):
         any row is joined; afterwards it is followed by itself, and a row sees what the instance has of it by then. A
         change of the table changes no rows that were joined before.
 
+        A table that is made of something (filtered, joined, of a stream) goes through one topic with the stream,
+        `{app}-{name}-repartition`, and in its order a row meets what came before it; so neither has to be keyed or
+        partitioned in some way. The table's times don't count there, only the stream's.
+
         Args:
             table: a table, whose key the stream must be keyed by, and whose topic needs as many partitions; or a global
-                table. A table can be joined to the streams of one topic, a global one to all.
+                table; or one that is made of something. A table can be joined to the streams of one topic, the others
+                to all.
             on: the table's key columns, which the stream must have too; by default these. Where the stream calls them
                 otherwise: its column, and the table's, as {"auction": "id"}.
             how: what becomes of rows without a match: "inner" drops them, "left" keeps them, with nulls.
             columns: which of the table's columns are added, as ["name", "city"], or with what they are called then, as
                 {"name": "seller_name"}. By default all but those of its key.
             prefix: goes before the names of the columns that are added, so that they differ from the stream's.
+            name: of the join with a table that is made of something, with which its topic and store begin; by default
+                both sources'.
 
         Raises:
             ProgramError: arguments that can't be.
@@ -470,15 +534,12 @@ class Stream(Shortcuts):
                 'streams are joined by time, too: stream.join_stream(other, on=…, within="10 minutes", grace=…). Or '
                 "make one of them a table (app.table), which has the last record of each key"
             )
-        if isinstance(table, DerivedTable):
-            raise ProgramError(
-                "join takes a table that is kept, app.table or app.global_table: write this one, .to(topic), and read "
-                "the topic as a table in another application"
-            )
-        if not isinstance(table, Table):
+        if not isinstance(table, TableValue):
             raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
         if how not in ("inner", "left"):
             raise ProgramError(f'join(how={how!r}): a stream is joined to a table "inner" or "left"')
+        if not isinstance(table, Table):
+            return self._with(_table_join(self, table, on, how, columns, prefix, name))
         return self._with(JoinDef(table._definition, matched_columns(on), how, *added_columns(columns, prefix)))
 
     def join_stream(
@@ -1142,6 +1203,26 @@ class Aggregated(Advised):
 
     def __repr__(self) -> str:
         return f"Aggregated({self._definition.name!r})"
+
+
+def _table_join(
+    stream: Stream,
+    other: object,
+    on: str | Sequence[str] | Mapping[str, str] | None,
+    how: str,
+    columns: Sequence[str] | Mapping[str, str] | None,
+    prefix: str,
+    name: str | None,
+) -> TableJoinDef:
+    if not isinstance(other, TableValue):
+        hint = "make a table of the stream, .to_table(…)" if isinstance(other, Stream) else "as app.table(…).where(…)"
+        raise ProgramError(f"join takes a table, not {other!r}: {hint}")
+    upserts = other._upserts()
+    if upserts._graph is not stream._graph:
+        raise ProgramError(f"join: {other!r} is of another StreamsApp")
+    if name is not None:
+        check_name("join(name)", name)
+    return TableJoinDef(upserts, matched_columns(on), how, *added_columns(columns, prefix), name)
 
 
 def _not_groupable(given: object) -> str:

@@ -14,6 +14,7 @@ from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.operations import LEFT, RIGHT, SIDE
 from kohort.spark.program.table_operations import (
     COUNTER,
+    FOREIGN,
     FOUND,
     GIVEN,
     NUMBER,
@@ -40,7 +41,7 @@ class Joined:
         answer = pa.schema([("id", pa.int64()), OWN[0], *ANSWER])
         settled = pa.schema([*ORDER, *OWN, *ANSWER])
         result = pa.schema([*ORDER, ANSWER[0], OWN[2]])
-        bound = {LEFT: pa.schema([ORDER[1]]), COUNTER: pa.schema([OWN[0]])}
+        bound = {FOREIGN: pa.schema([ORDER[1]]), COUNTER: pa.schema([OWN[0]])}
         key = pa.schema([("_key0", pa.int64())])
         known = {RIGHT: pa.schema([ANSWER[0]]), SUBSCRIBERS: (pa.schema([*key, OWN[0]]), key)}
         kept = {LEFT: pa.schema([*ORDER[1:], OWN[0], (GIVEN, pa.bool_())])}
@@ -135,7 +136,7 @@ def follow(how: str, random: Random) -> None:
     }
     assert joined.table == expected
     bound = [sum(len(task.stores[name].rows) for task in joined.steps[step]) for step, name in
-             ((0, LEFT), (1, SUBSCRIBERS), (1, RIGHT), (2, LEFT))]  # fmt: skip
+             ((0, FOREIGN), (1, SUBSCRIBERS), (1, RIGHT), (2, LEFT))]  # fmt: skip
     subscribed = sum(customer is not None for customer, _ in orders.values())
     assert bound == [subscribed, subscribed, len(names), len(orders)]
 

@@ -33,6 +33,7 @@ from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.operations import LEFT, RIGHT, SIDE
 from kohort.spark.program.table_operations import (
     COUNTER,
+    FOREIGN,
     FOUND,
     GIVEN,
     NUMBER,
@@ -62,7 +63,7 @@ class SubscriptionsProcessor:
         keyed = valid(rows.columns, self.step.key)
         groups, keys = group_numbers(rows.keys)
         deleted = flags(rows.columns[DELETED])
-        state, own = task.states[LEFT], rows.columns.select(self.step.foreign)
+        state, own = task.states[FOREIGN], rows.columns.select(self.step.foreign)
         unbound = deleted | ~valid(own, self.step.foreign)
         given = (keys, groups, own.rename_columns(state.columns.names), keyed, unbound)
         bound = TableRows.read(state, *given)

@@ -1,0 +1,275 @@
+"""What joins with tables that go from step to step as upserts keep and give, with the types of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kohort.spark.errors import ProgramError
+from kohort.spark.program.aggregate_specs import group_types
+from kohort.spark.program.column_checks import check_names, check_types, one_of, without_partition
+from kohort.spark.program.internal_columns import DELETED
+from kohort.spark.program.operations import LEFT, RIGHT, SIDE
+from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
+from kohort.spark.program.selections import Changelog
+from kohort.spark.program.stream_joins import CompiledJoin, JoinSide
+from kohort.spark.program.streams import TableJoinDef
+from kohort.spark.program.table_operations import StreamTableJoin, TableJoin
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructField, StructType
+
+_NEVER = "_never"
+"""The time of rows that don't move time on."""
+
+
+@dataclass(frozen=True)
+class JoinedFlow:
+    """A side of a join as it comes in: `key` is a table's, None of a stream."""
+
+    schema: StructType
+    key: tuple[str, ...] | None
+    event_time: str | None
+
+
+@dataclass(frozen=True)
+class JoinColumns:
+    """Which columns of two sides are joined, and what becomes of the others.
+
+    Attributes:
+        on: the left columns, in the order of the right table's key.
+        key: the right table's key.
+        left: the left side's columns, without `_deleted`.
+        added: the right side's, by what they are called in the result.
+    """
+
+    on: tuple[str, ...]
+    key: tuple[str, ...]
+    left: tuple[StructField, ...]
+    added: tuple[tuple[str, StructField], ...]
+
+    @property
+    def result(self) -> list[StructField]:
+        """The columns of the result, any of which may be null."""
+        return [nullable(each) for each in self.left] + [field for _, field in self.added]
+
+
+def join_columns(where: str, definition: TableJoinDef, left: JoinedFlow, right: JoinedFlow) -> JoinColumns:
+    """Which columns are joined.
+
+    Raises:
+        ProgramError: they can't be.
+    """
+    from pyspark.sql.types import StructField
+
+    assert right.key is not None
+    on = _matched(where, definition.on, left, right)
+    own = tuple(each for each in without_partition(left.schema).fields if each.name != DELETED)
+    for schema in (left.schema, right.schema):
+        check_types(where, without_partition(schema))
+    if definition.columns is None:
+        names = [each.name for each in without_partition(right.schema).fields if each.name != DELETED]
+        given = {name: name for name in names if name not in right.key}
+    else:
+        given = definition.columns
+        for name in given:
+            one_of(f"{where}: columns: {name!r} of the table", name, right.schema)
+    same = set(zip(right.key, on, strict=True))
+    wanted = [(theirs, definition.prefix + ours) for theirs, ours in given.items()]
+    wanted = [pair for pair in wanted if pair not in same]
+    taken = {each.name.lower() for each in own}
+    if twice := [theirs for theirs, ours in wanted if ours.lower() in taken]:
+        raise ProgramError(
+            f'{where}: both have the column {twice[0]!r}. Say prefix="other_", which goes before the names of the '
+            f'other\'s columns, or name those that are wanted, as columns={{"{twice[0]}": "other_{twice[0]}"}}'
+        )
+    added = tuple((theirs, StructField(ours, right.schema[theirs].dataType)) for theirs, ours in wanted)
+    check_names(where, [*(each.name for each in own), *(each.name for _, each in added)])
+    return JoinColumns(on, right.key, own, added)
+
+
+def _matched(where: str, given: Mapping[str, str] | None, left: JoinedFlow, right: JoinedFlow) -> tuple[str, ...]:
+    """The left columns that are joined on, in the order of the right table's key, whose types they have."""
+    key = right.key
+    assert key is not None
+    if given is None:
+        own = key if left.key is None or set(left.key) == set(key) else left.key
+        if len(own) != len(key):
+            raise ProgramError(
+                f"{where}: the keys are {_listed(own)} and {_listed(key)}: say which columns of the one are the key of "
+                f'the other, as on={{"a column": "{key[0]}"}}'
+            )
+        given = dict(zip(own, key, strict=True))
+    if set(given.values()) != set(key):
+        raise ProgramError(
+            f"{where} on {_listed(tuple(given.values()))}: a table is joined by its key, {_listed(key)}: say on= with "
+            f"the other's columns for these, or make a table with another key, .as_stream().to_table(…)"
+        )
+    by_key = {theirs: ours for ours, theirs in given.items()}
+    on = tuple(by_key[name] for name in key)
+    group_types(f"{where} on", on, left.schema)
+    for ours, theirs in zip(on, key, strict=True):
+        found, wanted = left.schema[ours].dataType.simpleString(), right.schema[theirs].dataType.simpleString()
+        if found != wanted:
+            raise ProgramError(
+                f"{where}: {ours!r} is {found.upper()}, and {theirs!r} of the table {wanted.upper()}: cast one of them"
+            )
+    return on
+
+
+def table_join(
+    where: str, how: str, name: str, columns: JoinColumns, sides: tuple[JoinedFlow, JoinedFlow], changelog: Changelog
+) -> CompiledJoin:
+    """The join of two tables by their keys.
+
+    Args:
+        where: how messages call it.
+        name: of the processor, with which its stores' names begin.
+    """
+    from pyspark.sql.types import StructType
+
+    on = columns.on
+    own = [each for each in columns.left if each.name not in on]
+    left, right = numbered(LEFT, own), numbered(RIGHT, [each for _, each in columns.added])
+    keys = [each for each in columns.left if each.name in on]
+    keys.sort(key=lambda each: on.index(each.name))
+    union = StructType([*keys, *marks(), *left, *right])
+    output = StructType([*keys, *map(nullable, own), *(each for _, each in columns.added), marks()[1]])
+    operation = TableJoin(on, field_names(left), field_names(right), how)
+    states = tuple(
+        state_spec(name, called, changelog, StateKind.VALUE, kept) for called, kept in ((LEFT, left), (RIGHT, right))
+    )
+    step = Process(name, _group(where, on, union), union, output, operation, states, on)
+    named = (
+        dict(zip(on, on, strict=True)) | dict(zip(field_names(left), field_names(own), strict=True)),
+        dict(zip(on, columns.key, strict=True))
+        | dict(zip(field_names(right), [theirs for theirs, _ in columns.added], strict=True)),
+    )
+    ways = [
+        side_rows(union, names, side=number, event_time=each.event_time)
+        for number, (names, each) in enumerate(zip(named, sides, strict=True))
+    ]
+    return CompiledJoin(union, (ways[0], ways[1]), step)
+
+
+def stream_table_join(
+    where: str, how: str, name: str, columns: JoinColumns, stream: JoinedFlow, changelog: Changelog
+) -> CompiledJoin:
+    """The join of a stream and a table. Arguments are those of `table_join`."""
+    from pyspark.sql.types import StructType
+
+    on = columns.on
+    right = numbered(RIGHT, [each for _, each in columns.added])
+    union = StructType([*columns.left, *marks(), *right])
+    output = StructType(columns.result)
+    operation = StreamTableJoin(on, field_names(columns.left), field_names(right), how)
+    states = (state_spec(name, RIGHT, changelog, StateKind.VALUE, right),)
+    step = Process(name, _group(where, on, union), union, output, operation, states, on, stream.event_time)
+    own = {each.name: each.name for each in columns.left}
+    theirs = dict(zip(on, columns.key, strict=True))
+    theirs |= dict(zip(field_names(right), [each for each, _ in columns.added], strict=True))
+    ways = (
+        side_rows(union, own, side=0, event_time=stream.event_time, table=False),
+        side_rows(union, theirs, side=1, timeless=True),
+    )
+    return CompiledJoin(union, ways, step)
+
+
+def side_rows(
+    union: StructType,
+    names: Mapping[str, str],
+    *,
+    side: int,
+    event_time: str | None = None,
+    table: bool = True,
+    timeless: bool = False,
+) -> JoinSide:
+    """One side on its way into the topic.
+
+    Args:
+        union: the topic's columns.
+        names: the side's columns, by those of the topic that they become.
+        event_time: that of the side's columns which is.
+        table: whether its rows have `_deleted`.
+        timeless: whether its records' times are those of 1970, so that they move no stream time on.
+    """
+
+    def rows(given: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        def column(name: str) -> Column:
+            if name == SIDE:
+                return F.lit(side)
+            if name == DELETED:
+                return F.col(DELETED) if table else F.lit(False)
+            if name in names:
+                return quoted(names[name])
+            return F.lit(None).cast(union[name].dataType)
+
+        columns = [column(each.name).alias(each.name) for each in union.fields]
+        if timeless:
+            columns.append(F.timestamp_seconds(F.lit(0)).alias(_NEVER))
+        return given.select(*columns)
+
+    times = [name for name, given in names.items() if given == event_time]
+    return JoinSide(rows, _NEVER if timeless else times[0] if times else None)
+
+
+def quoted(name: str) -> Column:
+    """A column, whatever is in its name."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def state_spec(
+    name: str,
+    called: str,
+    changelog: Changelog,
+    kind: StateKind,
+    kept: Sequence[StructField],
+    map_key: Sequence[StructField] | None = None,
+) -> StateSpec:
+    """A store of a join."""
+    from pyspark.sql.types import StructType
+
+    store = f"{name}-{called}"
+    topic = changelog(store, f"a store of the join {name!r}")
+    key = None if map_key is None else StructType([*map_key])
+    return StateSpec(called, store, topic, kind, StructType([*kept]), key)
+
+
+def _group(where: str, on: tuple[str, ...], schema: StructType) -> tuple[tuple[str, DataType], ...]:
+    return group_types(f"{where} on", on, schema)
+
+
+def marks() -> list[StructField]:
+    """The columns that topics of joins have beside those of the sides."""
+    from pyspark.sql.types import BooleanType, IntegerType, StructField
+
+    return [StructField(SIDE, IntegerType()), StructField(DELETED, BooleanType())]
+
+
+def numbered(side: str, fields: Sequence[StructField]) -> list[StructField]:
+    """Columns under names that no other side's have."""
+    from pyspark.sql.types import StructField
+
+    return [StructField(f"_{side}{number}", each.dataType) for number, each in enumerate(fields)]
+
+
+def field_names(fields: Sequence[StructField]) -> tuple[str, ...]:
+    """What columns are called."""
+    return tuple(each.name for each in fields)
+
+
+def nullable(field: StructField) -> StructField:
+    """The same column, which may be null."""
+    from pyspark.sql.types import StructField
+
+    return StructField(field.name, field.dataType)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, names))
