@@ -443,6 +443,7 @@ class Aggregate:
 
     Attributes:
         stream: the repartition topic that gets the groups, too, where the program goes on with them.
+        deletes: whether that is told of groups that go, too, since they go on as a table.
         waiting: the store of groups that have changed and are written later, where each is only once in a time.
     """
 
@@ -450,6 +451,7 @@ class Aggregate:
     outputs: tuple[ToTopic, ...]
     stream: str | None = None
     waiting: Store | None = None
+    deletes: bool = False
 
     @property
     def stores(self) -> tuple[Store, ...]:

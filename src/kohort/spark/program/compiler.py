@@ -765,7 +765,7 @@ class _Compiler:
         if isinstance(end.emit, AtMostEvery):
             store = f"{end.name}-waiting"
             waiting = Store(store, self._changelog(store, f"what waits of aggregate {end.name!r}"))
-        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream, waiting)
+        aggregate = self._aggregates[end] = Aggregate(spec, outputs, stream, waiting, end.as_table or end.signed)
         return aggregate
 
     def _discard(self) -> None:

@@ -247,7 +247,8 @@ def _send_outputs(out: EpochWrites, store_output: StoreOutput, rows: pa.Table) -
         table = _stamped(pa.table({"key": keys, "value": shown, "timestamp": times}))
         out.sent += [(topic, table) for topic in store_output.outputs]
         if store_output.stream is not None:
-            table = table.filter(table["value"].is_valid())  # sessions that are part of others are no rows
+            if not store_output.deletes:  # sessions that are part of others are no rows
+                table = table.filter(table["value"].is_valid())
             # In the order of windows' starts, with which keys begin: by it those are late that come after others.
             out.sent.append((store_output.stream, table.take(pc.sort_indices(table["key"]))))
             out.repartitioned += table.num_rows

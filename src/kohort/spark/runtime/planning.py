@@ -98,6 +98,7 @@ def _store_output(aggregate: Aggregate) -> StoreOutput:
         end,
         aggregate.stream,
         waiting,
+        aggregate.deletes,
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ class StoreOutput:
         encoded: topics that get the same otherwise.
         end: the column of outputs that has a window's end.
         stream: the repartition topic that gets them, too, where the program goes on with an aggregate's groups.
+        deletes: whether that is told of groups that go, too.
         on_close: whether outputs get a window's groups when it is closed, and nothing before.
         waiting: which groups are to be written, where outputs get each only once in a time.
     """
@@ -65,6 +66,7 @@ class StoreOutput:
     end: WindowEnd | None = None
     stream: str | None = None
     waiting: WaitingStore | None = None
+    deletes: bool = False
 
     @property
     def has_outputs(self) -> bool:
