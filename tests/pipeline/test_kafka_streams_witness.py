@@ -6,9 +6,10 @@ results come, or that each comes once, they are compared one by one; otherwise t
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.protocol.records.partitioner import partition_of
-from kohort.spark import StreamsApp, at_most_every, count, sliding, sum_, window
+from kohort.spark import StreamsApp, at_most_every, count, session, sliding, sum_, window
 from kohort.spark.testing import TestDriver
 from tests.interop.java import build
 from tests.interop.java.jvm import Jvm
@@ -54,7 +55,11 @@ def keys_of(world: int, many: int) -> list[str]:
     return [name for name in names if partition_of(name.encode(), WORLDS) == world][:many]
 
 
-def worlds(seed: int, topics: list[str], value: Callable[[random.Random], str | None], late_ms: int) -> list[World]:
+Value = Callable[[random.Random, int], str | None]
+"""Draws a value of a world's; None deletes."""
+
+
+def worlds(seed: int, topics: list[str], value: Value, late_ms: int) -> list[World]:
     """Records whose time mostly goes on, and goes back by so much at most."""
     chosen = random.Random(seed)
     made = []
@@ -63,7 +68,7 @@ def worlds(seed: int, topics: list[str], value: Callable[[random.Random], str | 
         for _ in range(EPOCHS * 20):
             now += chosen.choice([0, 1, 40, 700, 2_500])
             at = now - (chosen.randrange(late_ms) if chosen.random() < 0.3 else 0)
-            records.append(Record(chosen.choice(topics), chosen.choice(keys), value(chosen), at))
+            records.append(Record(chosen.choice(topics), chosen.choice(keys), value(chosen, world), at))
         made.append(records)
     return made
 
@@ -81,17 +86,35 @@ def ours(app: StreamsApp, start: Callable[..., TestDriver], given: list[World]) 
     some = len(given[0]) // EPOCHS
     rows: list[dict[str, Any]] = []
     for first in range(0, len(given[0]), some):
-        for world, records in enumerate(given):
+        for records in given:
             for record in records[first : first + some]:
                 row = None if record.value is None else {"k": record.key, "v": record.value, "at": record.at}
-                driver.pipe(record.topic, [row], key=record.key, at=record.at, partition=world, step=False)
+                driver.pipe(record.topic, [row], key=record.key, at=record.at, step=False)
         driver.step()
-        rows += driver.output("out")
+        rows += [deleted(row["key"]) if row.keys() == {"key"} else row for row in driver.output("out")]
     return rows
 
 
-def numbers(chosen: random.Random) -> str:
+def deleted(key: bytes) -> dict[str, Any]:
+    """A row of which there is nothing but the key: an aggregate's, or the text of a table's."""
+    if key.startswith(b"{"):
+        row: dict[str, Any] = json.loads(key)
+        return row
+    return dict.fromkeys(("k", "g"), key.decode())
+
+
+def numbers(chosen: random.Random, world: int) -> str:
     return str(chosen.randrange(100))
+
+
+def sometimes(value: Value) -> Value:
+    """One in five deletes its key."""
+    return lambda chosen, world: None if chosen.random() < 0.2 else value(chosen, world)
+
+
+def grouped(chosen: random.Random, world: int) -> str:
+    """A number with a group, of which each world has others."""
+    return f"w{world}-{chosen.choice('abc')}:{chosen.randrange(100)}"
 
 
 SCHEMA = "k STRING, v STRING, at TIMESTAMP"
@@ -99,6 +122,26 @@ SCHEMA = "k STRING, v STRING, at TIMESTAMP"
 
 def stream_of(app: StreamsApp, topic: str) -> Any:
     return app.stream(topic, schema=SCHEMA, key="k", event_time="at", timestamp_format="timestamp_millis")
+
+
+def table_of(app: StreamsApp, topic: str) -> Any:
+    return app.table(topic, schema=SCHEMA, key="k", timestamp_format="timestamp_millis")
+
+
+def last_of_each(rows: list[tuple[str, str | None]]) -> dict[str, str]:
+    """A table, of its changes."""
+    return {key: value for key, value in dict(rows).items() if value is not None}
+
+
+def in_the_end(wanted: list[dict[str, Any]]) -> dict[str, str]:
+    return last_of_each([(record["key"], record["value"]) for record in wanted])
+
+
+def sides(row: dict[str, Any]) -> str | None:
+    """What is joined, as Kafka Streams' program writes it; None for a deletion."""
+    if "l" not in row and "r" not in row:
+        return None
+    return f"{row.get('l')}|{row.get('r')}".replace("None", "null")
 
 
 def millis(text: str) -> int:
@@ -179,3 +222,85 @@ def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any)
         for row in ours(app, kohort_test_driver, given)
     ]
     assert sorted(found) == sorted((record["key"], record["value"]) for record in wanted)
+
+
+@pytest.mark.parametrize("emit", ["update", "close"])
+def test_sessions(kafka_streams: Jvm, kohort_test_driver: Any, emit: Any) -> None:
+    """When a session is just over, to the millisecond, a row still comes into it here: none does at these times."""
+    given = worlds(4, ["stream"], numbers, 8_000)
+    parameters = {"gap": 1_983, "grace": 3_011, "emit": emit}
+    wanted = [record for world in witnessed(kafka_streams, "sessions", parameters, given) for record in world]
+    app = StreamsApp("sessions")
+    rows = stream_of(app, "stream").with_columns(v=F.col("v").cast("long"))
+    by = rows.group_by("k", session("at", "1983 ms", grace="3011 ms", retention="3011 ms", end="ended"))
+    by.aggregate("sums", emit=emit, n=count(), total=sum_("v")).to("out")
+    results: list[tuple[str, str | None]] = []
+    for row in ours(app, kohort_test_driver, given):
+        ended = f"/{millis(row['ended'])} {row['n']},{row['total']}" if "n" in row else None
+        results.append((f"{row['k']}@{millis(row['window'])}", ended))
+    found = [f"{key}{value}" for key, value in last_of_each(results).items()]
+    assert sorted(found) == sorted(f"{key} {value}" for key, value in in_the_end(wanted).items())
+    if emit == "close":
+        assert len(results) == len(wanted)
+
+
+def test_aggregates_of_tables(kafka_streams: Jvm, kohort_test_driver: Any) -> None:
+    """Groups without rows are deleted here; in Kafka Streams they are what the subtractor makes of them."""
+    given = worlds(5, ["table"], sometimes(grouped), 1)
+    wanted = [record for world in witnessed(kafka_streams, "table_aggregate", {}, given) for record in world]
+    app = StreamsApp("subtracted")
+    rows = table_of(app, "table").select("k", "split(v, ':')[0] AS g", "CAST(split(v, ':')[1] AS BIGINT) AS n")
+    rows.group_by("g").aggregate("sums", rows=count(), total=sum_("n")).to("out")
+    found = [
+        (row["g"], f"{row['rows']},{row['total']}" if "rows" in row else None)
+        for row in ours(app, kohort_test_driver, given)
+    ]
+    assert last_of_each(found) == {key: value for key, value in in_the_end(wanted).items() if value != "0,0"}
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+def test_joins_of_tables(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) -> None:
+    given = worlds(6, ["left", "right"], sometimes(numbers), 1)
+    wanted = [record for world in witnessed(kafka_streams, "table_join", {"how": how}, given) for record in world]
+    app = StreamsApp("tables")
+    left, right = table_of(app, "left").select("k", "v AS l"), table_of(app, "right").select("k", "v AS r")
+    left.join(right, how=how).to("out")
+    found = [(row["k"], sides(row)) for row in ours(app, kohort_test_driver, given)]
+    assert last_of_each(found) == in_the_end(wanted)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_joins_by_a_foreign_key(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) -> None:
+    given = worlds(7, ["left", "right"], sometimes(grouped), 1)
+    for number, world in enumerate(given):  # the right side's keys are the left one's groups
+        for place, record in enumerate(world):
+            if record.topic == "right":
+                world[place] = replace(record, key=f"w{number}-{'abc'[place % 3]}")
+    wanted = [record for world in witnessed(kafka_streams, "foreign_key_join", {"how": how}, given) for record in world]
+    app = StreamsApp("references")
+    left = table_of(app, "left").select("k", "split(v, ':')[0] AS g", "v AS l")
+    left.join(table_of(app, "right").select("k AS g", "v AS r"), on={"g": "g"}, how=how).to("out")
+    found = [(row["k"], sides(row)) for row in ours(app, kohort_test_driver, given)]
+    assert last_of_each(found) == in_the_end(wanted)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_joins_of_a_stream_with_a_table_that_is_made_of_another(
+    kafka_streams: Jvm, kohort_test_driver: Any, how: Any
+) -> None:
+    """Each epoch has records of one topic, so that what is joined doesn't depend on which is read first."""
+    given = worlds(8, ["left", "right"], sometimes(lambda chosen, _: f"{chosen.choice('xy')}{chosen.randrange(9)}"), 1)
+    some = len(given[0]) // EPOCHS
+    for world in given:
+        for place, record in enumerate(world):
+            topic = ("right", "left")[place // some % 2]
+            value = record.value or ("none" if topic == "left" else None)
+            world[place] = replace(record, topic=topic, value=value)
+    wanted = [
+        record for world in witnessed(kafka_streams, "stream_table_join", {"how": how}, given) for record in world
+    ]
+    app = StreamsApp("filtered")
+    table = table_of(app, "right").where("v NOT LIKE 'x%'").select("k", "v AS r")
+    stream_of(app, "left").select("k", "v AS l").join(table, how=how).to("out")
+    found = [(row["k"], sides(row)) for row in ours(app, kohort_test_driver, given)]
+    assert sorted(found, key=str) == sorted(((record["key"], record["value"]) for record in wanted), key=str)
