@@ -15,6 +15,10 @@ from kohort.extras import MissingExtraError, require
 OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jwt", "matplotlib", "numba", "numpy", "ortools", "pandas",
              "pyarrow", "pyspark", "rocksdict", "yaml")  # fmt: skip
 ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
+SPARK = (
+    "numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark and rocksdict: "
+    "pip install 'kohort[spark]'"
+)
 
 NEED_ARROW = {
     *(f"kohort.cli.data.{name}" for name in (
@@ -26,7 +30,10 @@ NEED_ARROW = {
     )),
     "kohort.client.producing.tables",
 }  # fmt: skip
-NEED_MORE = ("kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document")
+NEED_MORE = (
+    "kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document", "kohort.cli.client.app_report",
+    "kohort.cli.client.store_reset",
+)  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
 IMPORTS = """
@@ -68,6 +75,7 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["produce", "t", "--format", "parquet"], f"kohort produce --format parquet needs {ARROW}"),
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
+        (["apps", "list"], f"kohort apps list needs {SPARK}"),
         (
             ["demo"],
             "kohort demo needs numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark, "

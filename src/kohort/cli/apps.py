@@ -34,6 +34,9 @@ def list_applications(
 
     Kohort's and Kafka Streams' own; of classic groups without members those that Kohort's have committed in.
     """
+    from kohort.extras import SPARK, require
+
+    require("spark", "kohort apps list", SPARK)
     from kohort.cli.client.app_report import app_as_json, apps_table, is_application, may_be_application, read_apps
 
     async def read(admin: Admin) -> list[AppReport]:
@@ -56,6 +59,9 @@ def describe(
     as_json: JsonOption = False,
 ) -> None:
     """A streams application: members and their tasks, what it reads with its lag, stores, internal topics."""
+    from kohort.extras import SPARK, require
+
+    require("spark", "kohort apps describe", SPARK)
     from kohort.cli.client.app_report import app_as_json, app_tables, is_application, read_apps
 
     async def read(admin: Admin) -> AppReport:
@@ -191,6 +197,9 @@ def plan(
 def _reset_store(
     application: str, store: str, *, dry_run: bool, yes: bool, as_json: bool, run: Callable[..., StoreBelongings]
 ) -> None:
+    from kohort.extras import SPARK, require
+
+    require("spark", "kohort apps reset --store", SPARK)
     from kohort.cli.client.store_reset import find_store, reset_store, store_as_json, store_lines
 
     async def look(admin: Admin) -> StoreBelongings:
