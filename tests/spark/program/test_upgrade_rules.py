@@ -92,6 +92,32 @@ def test_the_same_program_keeps_all_whatever_was_noted() -> None:
     assert (change.fate, change.why) == (Fate.REFUSED, "another program's offsets don't say what it holds")
 
 
+def test_a_store_that_the_fingerprint_does_not_tell_of_may_be_left_meanwhile() -> None:
+    waiting = StoreFormat("w", {})
+    both = {"d": DELAYS, "d-waiting": waiting}
+    said = carried(both, {"d": DELAYS})
+    assert [each.fate for each in store_changes(now(both), committed(said, NEW))] == [Fate.KEPT, Fate.REFUSED]
+    said = carried(both, {})
+    assert {each.fate for each in store_changes(now(both), committed(said, NEW))} == {Fate.KEPT}, "nobody has read it"
+
+
+def test_a_store_that_was_reset_is_new() -> None:
+    (change,) = store_changes(now({"d": DELAYS}), committed({}, NEW))
+    assert change == StoreChange("d", "flights", Fate.NEW, "flights is read from where it was for it")
+    (change,) = store_changes(now({"d": DELAYS}, filled={"d"}), committed({}, NEW))
+    assert change.fate is Fate.KEPT, "a version before didn't note it"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "fate"), [({"d": DELAYS}, Fate.KEPT), ({}, Fate.REFUSED), ({"x": DELAYS}, Fate.REFUSED)]
+)
+def test_offsets_of_the_same_program_that_say_nothing_count_where_no_other_has_run_since(
+    theirs: StoreFormats, fate: Fate
+) -> None:
+    said = committed(None, NEW) | committed(theirs, OLD, partition=1)
+    assert store_changes(now({"d": DELAYS}, filled={"d"}), said)[0].fate is fate
+
+
 def test_state_of_which_nothing_tells_is_refused() -> None:
     (change,) = store_changes(now({"d": DELAYS}, filled={"d"}), committed({}))
     assert (change.fate, change.why) == (Fate.REFUSED, "its changelog has records of which nothing committed tells")
