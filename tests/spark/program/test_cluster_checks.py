@@ -21,11 +21,12 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program import cluster_checks
 from kohort.spark.program.aggregates import count
 from kohort.spark.program.cluster_checks import check_against
-from kohort.spark.program.committed_metadata import metadata
+from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.program.compiled import AggregateSpec, Program, RowsInput, TopicInput
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.settings import AppSettings
+from kohort.spark.program.store_formats import StoreFormat
 from kohort.spark.program.topology import topology
 from kohort.spark.program.upgrade_plan import read_plan
 from kohort.spark.program.upgrade_rules import Fate
@@ -162,6 +163,16 @@ def test_expressions_that_have_changed_are_warned_of_once(
         assert "an aggregation(…) or a class of your own a new version" in caplog.text
 
     with_admin(kohort_broker, test)
+
+
+def test_expressions_of_another_program_are_compared_by_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, now = (StoreFormat("k", {"n": "1", "total": f"2:{printed}"}) for printed in "ab")
+    said = metadata(1, Fingerprint("other"), formats={"d": before})
+    monkeypatch.setattr(cluster_checks, "store_formats", lambda _: {"flights": {"d": now}})
+    cluster_checks._compare_expressions(program(), {TopicPartition("flights", 0): OffsetAndMetadata(7, metadata=said)})
+    assert "app: the expressions of d.total aren't those that the state was made with" in caplog.text
 
 
 def test_a_group_of_another_kind(kohort_broker: Broker) -> None:

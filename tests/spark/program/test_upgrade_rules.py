@@ -34,6 +34,16 @@ def test_a_store_that_both_programs_have(now: StoreFormat, fate: Fate, why: str)
     assert compared(DELAYS, now) == (fate, why)
 
 
+def test_another_expression_is_told_of_whatever_else_changes() -> None:
+    before = StoreFormat("k", {"n": "1:a", "mean": "2"})
+    one = "n has another expression than the state was made with, which is used all the same"
+    assert compared(before, StoreFormat("k", {"n": "1:b", "mean": "2"})) == (Fate.KEPT, one)
+    more = compared(before, StoreFormat("k", {"n": "1:b", "mean": "2", "p": "3"}))
+    assert more == (Fate.EXTENDED, f"p: nothing yet, of rows from now on; {one}")
+    assert compared(DELAYS, StoreFormat("k", {"n": "1:b", "mean": "2"})) == (Fate.KEPT, ""), "it wasn't noted"
+    assert compared(before, StoreFormat("k", {"n": "2:a"})).fate is Fate.REFUSED
+
+
 def test_a_table_with_more_columns_is_read_again() -> None:
     more = StoreFormat("k", {**DELAYS.columns, "city": "3"})
     assert compared(DELAYS, more, table=True) == (Fate.REBUILT, "for city its topic is read again")

@@ -3,6 +3,7 @@
 | Before and now | What becomes of it |
 | --- | --- |
 | the same keys and columns, or fewer columns | kept |
+| a column's expression is another | kept, and told of: Spark may only print it otherwise |
 | more columns | an aggregate is extended: they begin with nothing, for each group; a table is read again |
 | a column means something else, or other keys, or made of another topic | refused |
 | it wasn't there | new; a table is read from the beginning, all else from where its topic is read on |
@@ -18,7 +19,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kohort.spark.program.committed_metadata import Committed, Fingerprint
-from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats
+from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats, other_expressions, same_column
 
 
 class Fate(StrEnum):
@@ -86,12 +87,15 @@ def compared(before: StoreFormat, now: StoreFormat, *, table: bool = False) -> V
         what = "its key is another" if table else "its groups, its window or what it is for are others"
         return Verdict(Fate.REFUSED, what)
     past = {**before.dropped, **before.columns}
-    if others := [name for name, digest in now.columns.items() if past.get(name, digest) != digest]:
+    if others := [name for name, digest in now.columns.items() if not same_column(past.get(name, digest), digest)]:
         one = len(others) == 1
         return Verdict(Fate.REFUSED, f"{_named(others)} {'means' if one else 'mean'} something else, or {_types(one)}")
     added = [name for name in now.columns if name not in before.columns]
     gone = [name for name in before.columns if name not in now.columns]
     without = f"without {_named(gone)}" if gone else ""
+    if printed := other_expressions(before, now):
+        has = "has another expression" if len(printed) == 1 else "have other expressions"
+        without = _both(f"{_named(printed)} {has} than the state was made with, which is used all the same", without)
     if not added:
         return Verdict(Fate.KEPT, without)
     if table:
