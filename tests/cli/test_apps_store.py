@@ -40,6 +40,20 @@ def test_a_store_goes_with_its_changelog_and_its_rows_alone() -> None:
     assert found.known == ("others",)
 
 
+def test_what_is_kept_beside_a_store_goes_with_it() -> None:
+    there = {"app-totals-changelog", "app-totals-waiting-changelog", "app-totals-more-changelog", "t"}
+    said = at(7, **{"totals": SAME, "totals-waiting": SAME, "totals-more": SAME})
+    found = store_belongings("app", "totals", topics=there, committed={T0: said})
+    assert found.topics == ("app-totals-changelog", "app-totals-waiting-changelog")
+    assert dict(found.told) == {T0: at(7, **{"totals-more": SAME})}
+
+
+def test_offsets_that_do_not_say_what_stores_there_are_are_found() -> None:
+    silent = OffsetAndMetadata(7, metadata=metadata(5, Fingerprint("p")))
+    committed = {T0: silent, ROWS0: silent, TopicPartition("set", 0): OffsetAndMetadata(1)}
+    assert store_belongings("app", "totals", topics=set(), committed=committed).untold == ("t",)
+
+
 def test_one_store_of_a_stopped_application_is_reset() -> None:
     with cluster() as admins:
         admins.ok("topics", "create", "t", "app-totals-repartition")

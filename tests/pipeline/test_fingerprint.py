@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.spark import ProgramError, StreamsApp, aggregation, collect, count, last, max_, sum_, window
 from kohort.spark.program.aggregates import identity
 from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.program.format_digests import store_formats
+from kohort.spark.program.store_formats import same_column
 from kohort.testing.broker import Broker
 
 from .applications import create_topics, producer, read, run_in_steps
@@ -32,6 +34,20 @@ def test_the_fingerprint_goes_by_what_is_kept(spark: SparkSession) -> None:
     assert fingerprint() == fingerprint(topic="elsewhere")
     assert len({fingerprint(), fingerprint(size="2 hours"), fingerprint(column="dep_delay")}) == 3
     assert len({fingerprint(limit=limit) for limit in (3, 4)}) == 2
+
+
+def test_formats_have_digests_of_expressions_by_column(spark: SparkSession) -> None:
+    def n(times: int) -> str:
+        app = StreamsApp("app")
+        flights = app.stream("flights", schema=FLIGHT, event_time="at", key="origin")
+        flights.group_by("origin").aggregate("n", n=sum_(F.col("distance") * times), m=max_("distance"))
+        found = {name: each for part in app.compile(spark).subtopologies for name, each in store_formats(part).items()}
+        (columns,) = (each["n"].columns for each in found.values() if "n" in each)
+        assert ":" not in columns["m"]
+        return columns["n"]
+
+    assert n(2) == n(2) != n(3)
+    assert same_column(n(2), n(3))
 
 
 def test_expressions_have_digests_beside_the_fingerprint(spark: SparkSession) -> None:

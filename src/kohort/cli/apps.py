@@ -88,7 +88,10 @@ def reset(
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only this store: the others, and the positions in all sources, stay."),
+        typer.Option(
+            metavar="NAME",
+            help="Only this store: the others, and the positions in all sources, stay.",
+        ),
     ] = None,
     by_name: Annotated[
         bool, typer.Option("--by-name", help="With topics that only their names tell: APP-…-changelog, -repartition.")
@@ -207,6 +210,13 @@ def _reset_store(
         found = await find_store(admin, application, store)
         if found.nothing:
             fail(not_found("store", store, found.known), 1)
+        if found.untold:
+            fail(
+                f"{printable(application)}'s offsets of {printable(', '.join(found.untold))} don't say what stores are "
+                f"made of it, so it would go on as if it had {printable(store)}: run the program once more, with this "
+                f"version of Kohort, which notes it; or reset all, without --store",
+                1,
+            )
         return found
 
     async def remove(admin: Admin) -> StoreBelongings:

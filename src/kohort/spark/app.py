@@ -254,7 +254,7 @@ class StreamsApp:
         schema: Schema | None = None,
         format: str = "json",  # noqa: A002
         dead_letters: str | None = None,
-        max_deliveries: int = 5,
+        max_deliveries: int = 4,
         max_records: int = 500,
         acquire_mode: Literal["record_limit", "batch_optimized"] = "record_limit",
         lock_ms: int | None = None,
@@ -282,8 +282,8 @@ class StreamsApp:
                 of `stream`. Rows have `_delivery_count`, too, and `_partition` and `_offset`.
             dead_letters: the topic that gets what is rejected, as it was read, with the reason and its origin in
                 headers; at least once. None: it is counted.
-            max_deliveries: so often a record is handed out at most: one that is released then is rejected. At most the
-                group's `share.delivery.count.limit`, or brokers drop it first.
+            max_deliveries: so often a record is handed out at most: one that is released then is rejected. Less than
+                the group's `share.delivery.count.limit` (5): brokers drop what is released at that, without a letter.
             max_records: the most of an epoch. Its result has to fit into the driver's memory.
             acquire_mode: "record_limit": brokers lock no more than `max_records` for a worker, and none ahead;
                 "batch_optimized": whole batches, also ahead, which is faster and less even.

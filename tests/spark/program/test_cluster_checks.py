@@ -21,13 +21,17 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program import cluster_checks
 from kohort.spark.program.aggregates import count
 from kohort.spark.program.cluster_checks import check_against
-from kohort.spark.program.committed_metadata import metadata
-from kohort.spark.program.compiled import AggregateSpec, Program, RowsInput
+from kohort.spark.program.committed_metadata import Fingerprint, metadata
+from kohort.spark.program.compiled import AggregateSpec, Program, RowsInput, TopicInput
+from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.format_digests import store_formats
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.program.store_formats import StoreFormat
+from kohort.spark.program.topology import topology
 from kohort.spark.program.upgrade_plan import read_plan
 from kohort.spark.program.upgrade_rules import Fate
 from kohort.testing import Broker
-from tests.spark.program.programs import FLIGHT, program, spec
+from tests.spark.program.programs import FLIGHT, program, source, spec
 
 _names = (f"checked{number}" for number in itertools.count())
 
@@ -161,6 +165,16 @@ def test_expressions_that_have_changed_are_warned_of_once(
     with_admin(kohort_broker, test)
 
 
+def test_expressions_of_another_program_are_compared_by_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, now = (StoreFormat("k", {"n": "1", "total": f"2:{printed}"}) for printed in "ab")
+    said = metadata(1, Fingerprint("other"), formats={"d": before})
+    monkeypatch.setattr(cluster_checks, "store_formats", lambda _: {"flights": {"d": now}})
+    cluster_checks._compare_expressions(program(), {TopicPartition("flights", 0): OffsetAndMetadata(7, metadata=said)})
+    assert "app: the expressions of d.total aren't those that the state was made with" in caplog.text
+
+
 def test_a_group_of_another_kind(kohort_broker: Broker) -> None:
     async def test(admin: Admin, name: str) -> None:
         wanted = await create(admin, name)
@@ -233,3 +247,20 @@ def more(changelog: str) -> AggregateSpec:
     kinds = (("n", LongType()), ("known", LongType()))
     counts = (("n", count()), ("known", count("delay")))
     return spec(changelog=changelog, aggregations=counts, state_columns=kinds, output_columns=kinds)
+
+
+def test_a_plan_knows_which_topics_a_pattern_matches(kohort_broker: Broker) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        before = await create(admin, name)
+        read = TopicInput(replace(source(f"{name}.fl.*"), pattern=True))
+        parts = (replace(before.subtopologies[0], input=read), *before.subtopologies[1:])
+        made = topology(parts, AppSettings.of(name, "localhost:9092"))
+        by_pattern = replace(before, subtopologies=parts, topology=made, fingerprint=fingerprint(parts))
+        at = OffsetAndMetadata(7, metadata=metadata(1, by_pattern.fingerprint, formats={}))
+        await admin.group_offsets.alter(name, {TopicPartition(f"{name}.flights", 0): at})
+        plan = await read_plan(admin, by_pattern)
+        assert [(each.topic, each.fate) for each in plan.sources] == [
+            (f"{name}.flights", Fate.KEPT), (f"{name}.airlines", Fate.NEW),
+        ]  # fmt: skip
+
+    with_admin(kohort_broker, test)

@@ -10,11 +10,14 @@ pytest.importorskip("pyspark")
 
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.client.types import Broker
+from kohort.spark.program.compiled import TopicInput
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.program.topology import topology
 from kohort.spark.program.topology_epochs import same_topology, topology_epoch
 from kohort.spark.program.upgrade_plan import SourceChange, TopicChange, UpgradePlan
 from kohort.spark.program.upgrade_rules import Fate, StoreChange
 from kohort.streams.topology import Topology
-from tests.spark.program.programs import program, spec
+from tests.spark.program.programs import program, source, spec
 
 PLAN = UpgradePlan(
     application_id="shop",
@@ -86,3 +89,25 @@ def test_another_topology_comes_with_a_higher_epoch() -> None:
     assert topology_epoch(other, group(ours.topology, 3, MEMBER)) == 0, "those who run would lose their tasks"
     assert same_topology(ours, group(ours.topology, 3, MEMBER))
     assert not same_topology(other, group(ours.topology, 3))
+
+
+def test_a_topology_that_writes_other_repartition_topics_is_another() -> None:
+    ours = program()
+    parts = dict(ours.topology.subtopologies)
+    parts["0"] = replace(parts["0"], repartition_sinks=())
+    assert not same_topology(ours, group(replace(ours.topology, subtopologies=parts), 3))
+
+
+def test_a_program_that_reads_by_patterns_brings_its_topology_to_a_group_without_members() -> None:
+    ours = program()
+    _, *others = ours.subtopologies
+    read = TopicInput(replace(source("flights-.*"), pattern=True))
+    by_pattern = replace(ours.subtopologies[0], input=read, tables=())
+    ours = replace(
+        ours,
+        subtopologies=(by_pattern, *others),
+        topology=topology((by_pattern, *others), AppSettings.of("app", "localhost:9092")),
+    )
+    assert ours.topology.source_patterns
+    assert topology_epoch(ours, group(ours.topology, 3)) == 4
+    assert topology_epoch(ours, group(ours.topology, 3, MEMBER)) == 3

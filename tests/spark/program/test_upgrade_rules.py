@@ -34,6 +34,16 @@ def test_a_store_that_both_programs_have(now: StoreFormat, fate: Fate, why: str)
     assert compared(DELAYS, now) == (fate, why)
 
 
+def test_another_expression_is_told_of_whatever_else_changes() -> None:
+    before = StoreFormat("k", {"n": "1:a", "mean": "2"})
+    one = "n has another expression than the state was made with, which is used all the same"
+    assert compared(before, StoreFormat("k", {"n": "1:b", "mean": "2"})) == (Fate.KEPT, one)
+    more = compared(before, StoreFormat("k", {"n": "1:b", "mean": "2", "p": "3"}))
+    assert more == (Fate.EXTENDED, f"p: nothing yet, of rows from now on; {one}")
+    assert compared(DELAYS, StoreFormat("k", {"n": "1:b", "mean": "2"})) == (Fate.KEPT, ""), "it wasn't noted"
+    assert compared(before, StoreFormat("k", {"n": "2:a"})).fate is Fate.REFUSED
+
+
 def test_a_table_with_more_columns_is_read_again() -> None:
     more = StoreFormat("k", {**DELAYS.columns, "city": "3"})
     assert compared(DELAYS, more, table=True) == (Fate.REBUILT, "for city its topic is read again")
@@ -90,6 +100,32 @@ def test_the_same_program_keeps_all_whatever_was_noted() -> None:
     assert [each.fate for each in store_changes(now({"d": DELAYS}), committed(None, NEW))] == [Fate.KEPT]
     (change,) = store_changes(now({"d": DELAYS}), committed(None, OLD))
     assert (change.fate, change.why) == (Fate.REFUSED, "another program's offsets don't say what it holds")
+
+
+def test_a_store_that_the_fingerprint_does_not_tell_of_may_be_left_meanwhile() -> None:
+    waiting = StoreFormat("w", {})
+    both = {"d": DELAYS, "d-waiting": waiting}
+    said = carried(both, {"d": DELAYS})
+    assert [each.fate for each in store_changes(now(both), committed(said, NEW))] == [Fate.KEPT, Fate.REFUSED]
+    said = carried(both, {})
+    assert {each.fate for each in store_changes(now(both), committed(said, NEW))} == {Fate.KEPT}, "nobody has read it"
+
+
+def test_a_store_that_was_reset_is_new() -> None:
+    (change,) = store_changes(now({"d": DELAYS}), committed({}, NEW))
+    assert change == StoreChange("d", "flights", Fate.NEW, "flights is read from where it was for it")
+    (change,) = store_changes(now({"d": DELAYS}, filled={"d"}), committed({}, NEW))
+    assert change.fate is Fate.KEPT, "a version before didn't note it"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "fate"), [({"d": DELAYS}, Fate.KEPT), ({}, Fate.REFUSED), ({"x": DELAYS}, Fate.REFUSED)]
+)
+def test_offsets_of_the_same_program_that_say_nothing_count_where_no_other_has_run_since(
+    theirs: StoreFormats, fate: Fate
+) -> None:
+    said = committed(None, NEW) | committed(theirs, OLD, partition=1)
+    assert store_changes(now({"d": DELAYS}, filled={"d"}), said)[0].fate is fate
 
 
 def test_state_of_which_nothing_tells_is_refused() -> None:

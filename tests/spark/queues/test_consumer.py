@@ -131,6 +131,18 @@ def test_a_group_is_set_up_as_the_queue_says() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize(("most", "warned"), [(4, False), (5, True)])
+def test_brokers_that_would_give_up_a_record_first_are_told_of(
+    most: int, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with brokers(TOPIC, "out", "dead") as settings:
+            await set_up([queue(QueueSettings(max_deliveries=most))], settings)
+
+    asyncio.run(scenario())
+    assert ("max_deliveries=5 isn't below the group's share.delivery.count.limit, which is 5" in caplog.text) == warned
+
+
 @pytest.mark.parametrize("missing", [TOPIC, "out", "dead"])
 def test_a_topic_that_is_missing_is_said(missing: str) -> None:
     async def scenario() -> None:

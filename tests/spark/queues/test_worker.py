@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -31,13 +31,15 @@ class World:
         *,
         settings: QueueSettings | None = None,
         took_s: float = 0.0,
-        down: bool = False,
+        down: Collection[str] = (),
+        largest: int = 1_000,
         functions: tuple[Any, ...] = (),
     ) -> None:
         self.consumer = consumer
         self.work = FakeWork(outcome, took_s)
         self.sent: SENT = {}
         self.down = down
+        self.largest = largest
         self.slept: list[float] = []
         self.counts = QueueCounts("jobs")
         self.stopping = asyncio.Event()
@@ -48,8 +50,10 @@ class World:
         )  # fmt: skip
 
     async def _send(self, topic: str, table: pa.Table) -> None:
-        if self.down:
+        if topic in self.down:
             raise OSError("no broker")
+        if any(len(each or b"") > self.largest for each in table["value"].to_pylist()):
+            raise ValueError("a row is too large")
         self.sent.setdefault(topic, []).extend(table.to_pylist())
 
     async def _sleep(self, seconds: float) -> None:
@@ -81,13 +85,13 @@ def test_a_record_that_makes_the_job_fail_is_released_alone_and_rejected_at_its_
         return "accept"
 
     async def body() -> None:
-        consumer = FakeConsumer(acquired(*map(job, range(8))), acquired(job(5), first=5, delivery=5))
+        consumer = FakeConsumer(acquired(*map(job, range(8))), acquired(job(5), first=5, delivery=4))
         world = World(consumer, outcome)
         await world.worker.epoch()
         assert consumer.outcomes == dict.fromkeys(range(8), ACCEPT) | {5: RELEASE}
         await world.worker.epoch()
         assert consumer.outcomes[5] == REJECT
-        assert world.sent["dead"][0]["headers"][0]["value"] == b"given up at delivery 5 of 5: torn"
+        assert world.sent["dead"][0]["headers"][0]["value"] == b"given up at delivery 4 of 4: torn"
 
     run(body())
 
@@ -109,13 +113,39 @@ def test_where_all_fails_the_worker_pauses_longer_and_longer_and_then_stops() ->
     run(body())
 
 
-def test_what_cannot_be_written_is_released() -> None:
+@pytest.mark.parametrize(("delivery", "kind"), [(3, RELEASE), (4, REJECT)])
+def test_what_cannot_be_written_is_released_and_rejected_at_its_last_delivery(delivery: int, kind: int) -> None:
     async def body() -> None:
-        consumer = FakeConsumer(acquired(job(0), job(1), delivery=5))
-        world = World(consumer, ["accept", "reject"].__getitem__, down=True)
+        consumer = FakeConsumer(acquired(job(0), job(1), delivery=delivery))
+        world = World(consumer, ["accept", "reject"].__getitem__, down=["out"])
         await world.worker.epoch()
-        assert consumer.outcomes == {0: RELEASE, 1: RELEASE}  # even at the last delivery
+        assert consumer.outcomes == {0: kind, 1: REJECT}
+        assert [each["value"] for each in world.sent["dead"]] == [job(0), job(1)][int(kind == RELEASE) :]
         assert world.slept == [1.0]
+
+    run(body())
+
+
+def test_without_their_dead_letters_records_stay_locked() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), job(1), delivery=4))
+        world = World(consumer, ["accept", "reject"].__getitem__, down=["dead"])
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: ACCEPT, 1: 0}
+        assert world.slept == [1.0]
+
+    run(body())
+
+
+def test_a_dead_letter_that_is_too_large_goes_without_its_value() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(b"{" * 200, b"{"))
+        world = World(consumer, lambda _: "accept", largest=100)
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: REJECT, 1: REJECT}
+        assert [(each["value"], each["headers"][3]["value"]) for each in world.sent["dead"]] == [
+            (None, b"0"), (b"{", b"1"),
+        ]  # fmt: skip
 
     run(body())
 
@@ -154,7 +184,7 @@ def test_a_job_that_takes_too_long_is_cancelled_and_not_tried_by_halves() -> Non
 @pytest.mark.parametrize(("took_s", "kind"), [(10.0, ACCEPT), (60.0, RELEASE)])
 def test_at_shutdown_the_job_under_way_has_some_time_to_end(took_s: float, kind: int) -> None:
     async def body() -> None:
-        consumer = FakeConsumer(acquired(job(0), delivery=5))
+        consumer = FakeConsumer(acquired(job(0), delivery=4))
         world = World(consumer, lambda _: "accept", took_s=took_s)
         asyncio.get_running_loop().call_later(1, world.stopping.set)
         await world.worker.run(world.stopping, 20.0)
@@ -170,5 +200,34 @@ def test_a_worker_that_waits_for_records_stops_at_once() -> None:
         asyncio.get_running_loop().call_later(1.2, world.stopping.set)
         await world.worker.run(world.stopping, 20.0)
         assert asyncio.get_running_loop().time() <= 1.5 + 1e-6
+
+    run(body())
+
+
+def test_what_was_handed_out_too_often_is_rejected_even_at_shutdown() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), delivery=5))
+        world = World(consumer, lambda _: "accept", took_s=60.0)
+        asyncio.get_running_loop().call_later(1, world.stopping.set)
+        await world.worker.run(world.stopping, 20.0)
+        assert consumer.outcomes == {0: REJECT}
+        assert len(world.sent["dead"]) == 1
+
+    run(body())
+
+
+def test_a_job_that_cannot_be_ended_does_not_keep_a_worker_from_stopping() -> None:
+    class Stuck(FakeWork):
+        async def cancel(self) -> None:
+            await asyncio.Event().wait()
+
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0)))
+        world = World(consumer, lambda _: "accept")
+        world.worker._work = Stuck(lambda _: "accept", took_s=200.0)
+        asyncio.get_running_loop().call_later(1, world.stopping.set)
+        await world.worker.run(world.stopping, 20.0)
+        assert consumer.outcomes == {}
+        assert asyncio.get_running_loop().time() == 41.0
 
     run(body())

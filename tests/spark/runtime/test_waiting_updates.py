@@ -112,6 +112,13 @@ def test_without_any_time_nothing_waits() -> None:
     assert task.run(Epoch({}, 15), 3) == [(a, 2, 15)]
 
 
+def test_what_became_due_while_a_program_wrote_at_once_is_written_late() -> None:
+    task, a = Task(), (0, "a")
+    assert task.run(Epoch({a: 3}, 3), 1) == []
+    task._now = 50
+    assert task.run(Epoch({a: 51}, 51), 2) == [(a, 2, 13)] and task.waits == 0
+
+
 def test_what_is_forgotten_is_written_before() -> None:
     task, a, b = Task(COUNTS_OF_WINDOWS), (0, "a"), (2, "b")
     assert task.run(Epoch({a: 5, b: 5}, 6), 1) == []

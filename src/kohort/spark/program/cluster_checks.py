@@ -14,6 +14,8 @@ from kohort.spark.program.cluster_reading import committed_offsets, described_gr
 from kohort.spark.program.committed_metadata import committed_by
 from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput
 from kohort.spark.program.fingerprint import expression_digests
+from kohort.spark.program.format_digests import store_formats
+from kohort.spark.program.store_formats import other_expressions
 from kohort.spark.program.topology_epochs import same_topology, topology_epoch
 from kohort.spark.program.upgrade_plan import UpgradePlan, upgrade_plan
 
@@ -211,13 +213,19 @@ def _check_plan(plan: UpgradePlan, *, ours: bool) -> None:
 def _compare_expressions(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
     ours = {topic for subtopology in program.subtopologies for topic in subtopology.input_topics}
     digests = expression_digests(program.subtopologies)
+    formats = {topic: each for part in program.subtopologies for topic, each in store_formats(part).items()}
     changed: set[str] = set()
     for partition, offset in committed.items():
         said = committed_by(offset.metadata)
-        if partition.topic not in ours or said is None or said.program != program.fingerprint:
+        if partition.topic not in ours or said is None:
+            continue
+        if said.program != program.fingerprint:
+            for store, now in formats.get(partition.topic, {}).items():
+                if before := (said.formats or {}).get(store):
+                    changed.update(f"{store}.{name}" for name in other_expressions(before, now))
             continue
         pairs = zip(digests.items(), said.program.expressions, strict=False)
-        changed.update(name for (name, now), before in pairs if now != before)
+        changed.update(name for (name, printed), known in pairs if printed != known)
     if changed:
         log.warning(
             "%s: the expressions of %s aren't those that the state was made with, and it is used all the same. If you "

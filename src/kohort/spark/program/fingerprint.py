@@ -40,12 +40,17 @@ def fingerprint(subtopologies: Sequence[CompiledSubtopology]) -> Fingerprint:
 
 def expression_digests(subtopologies: Sequence[CompiledSubtopology]) -> dict[str, str]:
     """8 hex digits for each aggregation that has expressions of the user's: by its store and column, `delays.mean`."""
-    found = {
-        f"{spec.name}.{name}": expressions(aggregation)
+    return {
+        f"{spec.name}.{name}": digest
         for subtopology in subtopologies
         for spec in subtopology.aggregates
-        for name, aggregation in spec.aggregations
+        for name, digest in column_expressions(spec).items()
     }
+
+
+def column_expressions(spec: AggregateSpec) -> dict[str, str]:
+    """The same of one aggregate, by its columns."""
+    found = {name: expressions(aggregation) for name, aggregation in spec.aggregations}
     return {name: _digest(json.dumps(texts), 8) for name, texts in found.items() if texts}
 
 

@@ -2,7 +2,7 @@
 
 | What | `keys` | a column |
 | --- | --- | --- |
-| aggregate | groups, window, how partitions are found | an aggregation with its parameters, and its state's types |
+| aggregate | groups, window, how partitions are found | an aggregation: parameters, expressions, types of its state |
 | aggregate by an Arrow function | the same | a column of the state |
 | groups of an aggregate that wait to be written | those of the aggregate | none |
 | table | the key | a column of its rows |
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.aggregates.identity import identity
 from kohort.spark.program.compiled import Aggregate, AggregateSpec, CompiledSubtopology, RowsInput, TableStore
-from kohort.spark.program.fingerprint import aggregate_keys, state_keys, subtopology_identity
+from kohort.spark.program.fingerprint import aggregate_keys, column_expressions, state_keys, subtopology_identity
 from kohort.spark.program.processor_specs import Process, StateSpec
-from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats
+from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats, with_expression
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -58,7 +58,9 @@ def _aggregate(spec: AggregateSpec) -> StoreFormat:
         ]
         columns[name] = _digest([identity(aggregation), state], _COLUMN)
     if spec.signed:  # what leaves has to have come in: no column can begin later than the others
-        keys.append(["signed", columns])
+        keys.append(["signed", dict(columns)])
+    for name, printed in column_expressions(spec).items():
+        columns[name] = with_expression(columns[name], printed[:_COLUMN])
     return StoreFormat(_digest(keys, _KEYS), columns)
 
 

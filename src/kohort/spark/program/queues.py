@@ -33,7 +33,7 @@ class QueueSettings:
     """
 
     dead_letters: str | None = None
-    max_deliveries: int = 5
+    max_deliveries: int = 4
     max_records: int = 500
     acquire_mode: str = "record_limit"
     lock_ms: int | None = None
@@ -207,7 +207,8 @@ class ProcessedQueue:
             def write(rows: DataFrame, batch_id: str) -> None: ...
 
         At least once: what is handed out again comes again, with other rows and another id. The rows have `_partition`
-        and `_offset`, by which a sink can tell what it has. If the function fails, the records are released.
+        and `_offset`, by which a sink can tell what it has. If the function fails, the records are released; at their
+        last delivery they are rejected.
 
         Raises:
             ProgramError: no function is given.

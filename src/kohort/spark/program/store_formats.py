@@ -6,7 +6,8 @@ A topic of rows, between two subtopologies, is described like a store, under the
     {"delays": ["0a1b2c3d", {"n": "4e5f60", "mean": "718293"}, {"worst": "a4b5c6"}]}
 
 That is: what its keys and windows are; its columns; columns that a program before had, whose values old keys may still
-have. A fourth element, `"left"`: no program has written it since.
+have. A fourth element, `"left"`: no program has written it since. A column that is computed by an expression of the
+user's is followed by that as Spark prints it, `"4e5f60:0a1b2c"`: another one is told of, but no reason to refuse.
 """
 
 from __future__ import annotations
@@ -52,6 +53,23 @@ def carried(before: StoreFormats, now: StoreFormats) -> StoreFormats:
         past = {} if old is None or old.keys != new.keys else {**old.dropped, **old.columns}
         found[name] = replace(new, dropped={each: past[each] for each in past if each not in new.columns})
     return found
+
+
+def with_expression(column: str, printed: str) -> str:
+    """A column's digest, followed by that of its expression."""
+    return f"{column}:{printed}"
+
+
+def same_column(before: str, now: str) -> bool:
+    """Whether two digests are of columns that mean the same, but for their expressions."""
+    return before.partition(":")[0] == now.partition(":")[0]
+
+
+def other_expressions(before: StoreFormat, now: StoreFormat) -> list[str]:
+    """The columns whose expressions aren't those that values were made with, as far as both are known."""
+    past = {**before.dropped, **before.columns}
+    pairs = ((name, past.get(name, "").partition(":")[2], now.columns[name].partition(":")[2]) for name in now.columns)
+    return [name for name, old, new in pairs if old and new and old != new]
 
 
 def as_plain(formats: StoreFormats) -> dict[str, Any]:

@@ -20,12 +20,14 @@ def same_topology(program: Program, group: GroupDescription) -> bool:
 def topology_epoch(program: Program, group: GroupDescription | None) -> int:
     """The epoch that a program joins with: a higher one than the group's if it has another topology.
 
-    A group that has members isn't changed: they would lose their tasks.
+    A group that has members isn't changed: they would lose their tasks. Descriptions of groups have no patterns, so a
+    program that reads by some brings its topology anew to a group without members.
     """
     ours = program.topology.epoch
     if group is None or group.topology_epoch is None or group.topology_epoch < ours:
         return ours
-    if same_topology(program, group):
+    renewed = program.topology.source_patterns and not group.members
+    if same_topology(program, group) and not renewed:
         return group.topology_epoch
     return ours if group.members else group.topology_epoch + 1
 
@@ -41,6 +43,7 @@ def _parts(subtopology: Subtopology) -> Any:
     return (
         list(subtopology.source_topics),
         topics(subtopology.repartition_sources),
+        list(subtopology.repartition_sinks),
         topics(subtopology.changelogs),
     )
 

@@ -16,9 +16,10 @@ from kohort.spark.program.cluster_reading import committed_offsets, described_gr
 from kohort.spark.program.committed_metadata import committed_by, metadata
 from kohort.spark.program.compiled import Program, TopicInput
 from kohort.spark.program.format_digests import store_formats
+from kohort.spark.program.source_topics import matched_topics, patterns_of, with_topics
 from kohort.spark.program.store_formats import StoreFormats, carried
 from kohort.spark.program.topology_epochs import same_topology
-from kohort.spark.program.upgrade_rules import Fate, StoreChange, StoresNow, store_changes
+from kohort.spark.program.upgrade_rules import UNKNOWN, Fate, StoreChange, StoresNow, store_changes
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -119,6 +120,12 @@ class UpgradePlan:
         if change.store == change.topic:
             return f"repartition topic {change.topic}: {change.why}"
         name = self.application_id
+        if change.why == UNKNOWN:
+            return (
+                f"store {change.store!r} can't go on: {change.why}. Run the program that committed them once more, "
+                f"with this version of Kohort, which notes it; where that is too long to be noted, only a full reset "
+                f"helps (kohort apps reset {name}), or another application_id"
+            )
         return (
             f"store {change.store!r} can't go on: {change.why}. Give it another name in the program; or have it begin "
             f"from nothing: kohort apps reset {name} --store {change.store}"
@@ -156,6 +163,10 @@ async def read_plan(admin: Admin, program: Program) -> UpgradePlan:
         KafkaError, ClientError: the cluster can't be asked.
     """
     topics = await admin.topics.list(internal=True)
+    if patterns_of(program):
+        program = with_topics(
+            program, matched_topics(program, [name for name, each in topics.items() if not each.internal])
+        )
     group = await described_group(admin, program.application_id)
     committed = await committed_offsets(admin, program.application_id)
     return await upgrade_plan(admin, program, group, committed, topics)

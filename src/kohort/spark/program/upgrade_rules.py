@@ -3,6 +3,7 @@
 | Before and now | What becomes of it |
 | --- | --- |
 | the same keys and columns, or fewer columns | kept |
+| a column's expression is another | kept, and told of: Spark may only print it otherwise |
 | more columns | an aggregate is extended: they begin with nothing, for each group; a table is read again |
 | a column means something else, or other keys, or made of another topic | refused |
 | it wasn't there | new; a table is read from the beginning, all else from where its topic is read on |
@@ -18,7 +19,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kohort.spark.program.committed_metadata import Committed, Fingerprint
-from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats
+from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats, other_expressions, same_column
 
 
 class Fate(StrEnum):
@@ -32,7 +33,7 @@ class Fate(StrEnum):
     REFUSED = "refused"
 
 
-_UNKNOWN: Final = "another program's offsets don't say what it holds"
+UNKNOWN: Final = "another program's offsets don't say what it holds"
 _WORST_LAST: Final = (Fate.NEW, Fate.KEPT, Fate.EXTENDED, Fate.REBUILT, Fate.REFUSED)
 
 
@@ -86,12 +87,15 @@ def compared(before: StoreFormat, now: StoreFormat, *, table: bool = False) -> V
         what = "its key is another" if table else "its groups, its window or what it is for are others"
         return Verdict(Fate.REFUSED, what)
     past = {**before.dropped, **before.columns}
-    if others := [name for name, digest in now.columns.items() if past.get(name, digest) != digest]:
+    if others := [name for name, digest in now.columns.items() if not same_column(past.get(name, digest), digest)]:
         one = len(others) == 1
         return Verdict(Fate.REFUSED, f"{_named(others)} {'means' if one else 'mean'} something else, or {_types(one)}")
     added = [name for name in now.columns if name not in before.columns]
     gone = [name for name in before.columns if name not in now.columns]
     without = f"without {_named(gone)}" if gone else ""
+    if printed := other_expressions(before, now):
+        has = "has another expression" if len(printed) == 1 else "have other expressions"
+        without = _both(f"{_named(printed)} {has} than the state was made with, which is used all the same", without)
     if not added:
         return Verdict(Fate.KEPT, without)
     if table:
@@ -109,8 +113,9 @@ def store_changes(now: StoresNow, committed: Mapping[tuple[str, int], Committed 
     mine = [each for (topic, _), each in said.items() if topic in now.formats]
     if mine and all(each.program == now.program for each in mine):
         found = [
-            StoreChange(name, topic, Fate.KEPT) for topic, stores in now.formats.items() for name in stores if name
-        ]
+            _same(now, said, topic, name, made) for topic, stores in now.formats.items()
+            for name, made in stores.items() if name
+        ]  # fmt: skip
         return [*found, *_left(now, said)]
     changes = [
         _change(now, said, topic, name, made) for topic, stores in now.formats.items() for name, made in stores.items()
@@ -145,29 +150,55 @@ def _change(
         fate, why = _worst(verdicts)
         return StoreChange(name, topic, fate, why)
     if any(each.formats is None and each.program != now.program and at[0] in now.formats for at, each in said.items()):
-        return StoreChange(name, topic, Fate.REFUSED, _UNKNOWN)
+        return StoreChange(name, topic, Fate.REFUSED, UNKNOWN)
     if elsewhere := sorted({at[0] for at, each in said.items() if each.formats and name in each.formats}):
         return StoreChange(name, topic, Fate.REFUSED, f"it was made of {elsewhere[0]}, and is made of {topic} now")
     if name in now.filled and said:
         return StoreChange(name, topic, Fate.REFUSED, "its changelog has records of which nothing committed tells")
     if any(at[0] == topic for at in said):
-        again = name in now.tables
-        return StoreChange(name, topic, Fate.NEW, f"{topic} is read {'again' if again else 'from where it was'} for it")
+        return StoreChange(name, topic, Fate.NEW, _read_for(now, topic, name))
     return StoreChange(name, topic, Fate.NEW)
+
+
+def _same(
+    now: StoresNow, said: Mapping[tuple[str, int], Committed], topic: str, name: str, made: StoreFormat
+) -> StoreChange:
+    """What becomes of a store of the same program: it is kept, unless it was left meanwhile or reset.
+
+    A program may have the same fingerprint without a store, such as one that holds what waits to be written. Where all
+    that a topic makes is left, nobody has read for it since: then the topic's offsets would be another program's.
+    """
+    told = [each.formats for (read, _), each in said.items() if read == topic and each.formats is not None]
+    for formats in told:
+        if name in formats and formats[name].left and not all(each.left for each in formats.values()):
+            return StoreChange(name, topic, *compared(formats[name], made, table=name in now.tables))
+    if told and name not in now.filled and not any(name in formats for formats in told):
+        return StoreChange(name, topic, Fate.NEW, _read_for(now, topic, name))
+    return StoreChange(name, topic, Fate.KEPT)
+
+
+def _read_for(now: StoresNow, topic: str, name: str) -> str:
+    return f"{topic} is read {'again' if name in now.tables else 'from where it was'} for it"
 
 
 def _verdicts(
     now: StoresNow, said: Mapping[tuple[str, int], Committed], topic: str, name: str, made: StoreFormat
 ) -> Iterator[Verdict]:
-    """What becomes of a store, by the partitions that tell of it."""
+    """What becomes of a store, by the partitions that tell of it.
+
+    This program's own, that don't say what it holds, count only where another's beside them tell of it: else that has
+    perhaps run later, without it.
+    """
+    others = [each.formats for (read, _), each in said.items() if read == topic and each.program != now.program]
+    known = bool(others) and all(formats and name in formats and not formats[name].left for formats in others)
     for (read, _), each in said.items():
         if read != topic:
             continue
         if each.formats is None:
-            if each.program == now.program:
+            if each.program == now.program and known:
                 yield Verdict(Fate.KEPT)
             else:
-                yield Verdict(Fate.REFUSED, _UNKNOWN)
+                yield Verdict(Fate.REFUSED, UNKNOWN)
         elif name in each.formats:
             yield compared(each.formats[name], made, table=name in now.tables)
 

@@ -41,6 +41,8 @@ SHUTDOWN_S: Final = 20.0
 """What is under way has so long to end."""
 
 _RENEWAL: Final = "share.renew.acknowledge.enable"
+_LIMIT: Final = "share.delivery.count.limit"
+_USUAL_LIMIT: Final = 5
 
 
 def run_queues(
@@ -187,16 +189,30 @@ async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool
                     f"the group {settings.application_id} can't be set up with {told}: {error}. With offset_reset=None "
                     f"and lock_ms=None its configuration stays as it is"
                 ) from error
-        return await _renews_locks(admin, group)
+        configs = await _configs_of(admin, group)
+        for queue in queues:
+            _check_deliveries(queue, configs.get(_LIMIT))
+        return configs.get(_RENEWAL) != "false"
 
 
-async def _renews_locks(admin: Admin, group: ConfigResource) -> bool:
+async def _configs_of(admin: Admin, group: ConfigResource) -> dict[str, str | None]:
     try:
-        renewing = (await admin.configs.describe(group))[group].get(_RENEWAL)
+        return {name: each.value for name, each in (await admin.configs.describe(group))[group].items()}
     except KafkaError as error:
-        log.info("whether %s is set can't be read: %s", _RENEWAL, error)
-        return True
-    return renewing is None or renewing.value != "false"
+        log.info("whether %s is set, and %s, can't be read: %s", _RENEWAL, _LIMIT, error)
+        return {}
+
+
+def _check_deliveries(queue: CompiledQueue, limit: str | None) -> None:
+    """Warns where brokers would drop a record before the queue gives it up, or as it is released at a shutdown."""
+    most = queue.settings.max_deliveries
+    if most >= int(limit or _USUAL_LIMIT):
+        known = f"is {limit}" if limit else f"is {_USUAL_LIMIT}, unless brokers are set up otherwise"
+        log.warning(
+            "queue %s: max_deliveries=%d isn't below the group's %s, which %s: brokers drop records that are released "
+            "at the limit, without a dead letter. Take fewer, or raise the limit",
+            queue.topic, most, _LIMIT, known,
+        )  # fmt: skip
 
 
 def _group_configs(queue: CompiledQueue) -> dict[str, str]:

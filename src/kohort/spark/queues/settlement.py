@@ -38,7 +38,7 @@ class Settlement:
     """What becomes of an epoch's records.
 
     Attributes:
-        kinds: an `AcknowledgeType` for each.
+        kinds: an `AcknowledgeType` for each; 0: it stays locked.
         reasons: why, by the record's row; of those that aren't accepted.
     """
 
@@ -52,6 +52,12 @@ class Settlement:
     def count(self, kind: int) -> int:
         """How many records this becomes of."""
         return int(np.count_nonzero(self.kinds == kind))
+
+    def without(self, rows: Numbers) -> Settlement:
+        """The same, with some records that stay locked."""
+        kinds = self.kinds.copy()
+        kinds[rows] = 0
+        return Settlement(kinds, self.reasons)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """Goes from epoch to epoch of a queue: acquires, runs the job, writes, acknowledges.
 
 Results and dead letters are written before their records are acknowledged, so that nothing is lost, whenever the worker
-dies; it may be done twice. Locks are renewed by the consumer meanwhile.
+dies; it may be done twice. Locks are renewed by the consumer meanwhile. A record that is released at the broker's limit
+of deliveries is gone, so what fails at its last delivery is rejected instead, with a dead letter.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -20,8 +22,8 @@ from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.consumer import Acquiring
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.halving import Halved, halved
-from kohort.spark.queues.records_out import dead_letters, output_records
-from kohort.spark.queues.settlement import REJECT, RELEASE, Settlement, accepted_results, settle
+from kohort.spark.queues.records_out import dead_letters, output_records, without_values
+from kohort.spark.queues.settlement import ACCEPT, REJECT, Settlement, accepted_results, settle
 from kohort.spark.runtime.plain_errors import plain
 
 if TYPE_CHECKING:
@@ -132,26 +134,28 @@ class QueueWorker:
         rows, bad = self._decoder.decode(records)
         good = np.setdiff1d(np.arange(records.num_rows), list(bad))
         made = await self._run(rows)
-        if self._ends.is_set() and made.failed:
-            return _all_released(records, "the worker is shutting down")
+        rules = self._queue.rules
+        if self._ends.is_set() and made.failed:  # not the records' fault: those at their last delivery have another
+            rules = replace(rules, max_deliveries=rules.max_deliveries + 1)
+            made = Halved(failed=dict.fromkeys(range(len(good)), "the worker is shutting down"))
         results = pa.concat_tables(made.results) if made.results else None
         failed = {int(good[row]): why for row, why in made.failed.items()}
         try:
-            settlement = settle(records, results, self._queue.rules, failed, bad)
+            settlement = settle(records, results, rules, failed, bad)
             written = None if results is None else accepted_results(records, results, settlement)
         except ValueError as error:
             raise ApplicationError(f"queue {self._queue.topic}: {error}") from error
-        try:
-            await self._write(records, written, settlement)
-        except (ApplicationError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            why = f"what came of {records.num_rows} records can't be written: {plain(error)}"
-            log.warning("queue %s: %s. They are released", self._queue.topic, why)
-            await self._pause(why)
-            return _all_released(records, why)
-        if made.given_up:
-            await self._pause(next(iter(made.failed.values())))
+        problem = await self._problem_of(self._write(written))
+        if problem is not None:
+            why = f"what came of {records.num_rows} records can't be written: {problem}"
+            log.warning("queue %s: %s. They are released, or rejected at their last delivery", self._queue.topic, why)
+            failed |= dict.fromkeys(settlement.rows(ACCEPT).tolist(), why)
+            settlement = settle(records, results, rules, failed, bad)
+        unwritten = await self._write_letters(records, settlement)
+        if unwritten is not None:
+            problem, settlement = unwritten
+        if problem is not None or made.given_up:
+            await self._pause(problem or next(iter(made.failed.values())))
         else:
             self._failed_epochs = 0
         self._log_rejected(records, settlement)
@@ -186,16 +190,49 @@ class QueueWorker:
         finally:
             self._counts.job_s += self._clock() - began
 
-    async def _write(self, records: pa.Table, results: pa.Table | None, settlement: Settlement) -> None:
-        if results is not None and results.num_rows:
-            for topic, table in output_records(self._queue, results):
-                await self._send(topic, table)
-            for function in self._queue.functions:
-                self._batches += 1
-                await self._work.call(function, results, f"{self._queue.topic}-{self._run_id}-{self._batches}")
-        letters, rejected = self._queue.settings.dead_letters, settlement.rows(REJECT)
-        if letters is not None and len(rejected):
-            await self._send(letters, dead_letters(self._queue.topic, records, rejected, settlement.reasons))
+    async def _write(self, results: pa.Table | None) -> None:
+        if results is None or not results.num_rows:
+            return
+        for topic, table in output_records(self._queue, results):
+            await self._send(topic, table)
+        for function in self._queue.functions:
+            self._batches += 1
+            await self._work.call(function, results, f"{self._queue.topic}-{self._run_id}-{self._batches}")
+
+    async def _write_letters(self, records: pa.Table, settlement: Settlement) -> tuple[str, Settlement] | None:
+        """Writes dead letters; where they can't be together, one by one, without a value that is too large.
+
+        Returns:
+            None if all are written; else why not, and a settlement in which the records without letters stay locked:
+            the lock's end hands them out again.
+        """
+        topic, rejected = self._queue.settings.dead_letters, settlement.rows(REJECT)
+        if topic is None or not len(rejected):
+            return None
+        letters = dead_letters(self._queue.topic, records, rejected, settlement.reasons)
+        if await self._problem_of(self._send(topic, letters)) is None:
+            return None
+        for number in range(len(rejected)):
+            letter = letters.slice(number, 1)
+            if await self._problem_of(self._send(topic, letter)) is None:
+                continue
+            problem = await self._problem_of(self._send(topic, without_values(letter)))
+            if problem is not None:
+                left = rejected[number:]
+                why = f"{len(left)} dead letters can't be written: {problem}"
+                log.warning("queue %s: %s. Their records stay locked, and come again", self._queue.topic, why)
+                return why, settlement.without(left)
+        return None
+
+    async def _problem_of(self, writing: Awaitable[None]) -> str | None:
+        """Why something can't be written; None if it was."""
+        try:
+            await writing
+        except ApplicationError:
+            raise
+        except Exception as error:
+            return plain(error)
+        return None
 
     async def _pause(self, why: str) -> None:
         """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up."""
@@ -213,13 +250,19 @@ class QueueWorker:
             ends.cancel()
 
     async def _end(self, epoch: asyncio.Task[bool], grace_s: float) -> None:
-        """Waits for an epoch; the job that isn't done in time is cancelled, and its records are released."""
+        """Waits for an epoch; the job that isn't done in time is cancelled, and its records are released.
+
+        A function of the user's can't be ended while it is in Python: then nothing is acknowledged, and the locks end.
+        """
         self._ends.set()
         await asyncio.wait({epoch}, timeout=grace_s)
         if not epoch.done():
             log.warning("queue %s: the job isn't done after %g s: its records are released", self._queue.topic, grace_s)
-            await self._work.cancel()
+            cancelling = asyncio.ensure_future(self._work.cancel())
             await asyncio.wait({epoch}, timeout=grace_s)
+            cancelling.cancel()
+        if not epoch.done():
+            log.warning("queue %s: what runs can't be ended: the worker leaves it, and its records", self._queue.topic)
 
     def _log_rejected(self, records: pa.Table, settlement: Settlement) -> None:
         rejected = settlement.rows(REJECT)
@@ -233,9 +276,3 @@ class QueueWorker:
             self._queue.topic, len(rejected), "" if where is None else f", and are in {where}", at,
             settlement.reasons.get(row, ""),
         )  # fmt: skip
-
-
-def _all_released(records: pa.Table, why: str) -> Settlement:
-    """All are released, even those at their last delivery: it isn't known what they are like."""
-    reasons: Mapping[int, str] = dict.fromkeys(range(records.num_rows), why)
-    return Settlement(np.full(records.num_rows, RELEASE, np.int8), reasons)
