@@ -76,6 +76,20 @@ def test_what_several_branches_make_meets_in_the_topic(spark: SparkSession) -> N
         assert [(row["id"], row["n"]) for row in driver.output("counts")] == [(1, 1), (2, 2)]
 
 
+def test_parts_of_one_topic_do_not_make_each_other_late(spark: SparkSession) -> None:
+    app = StreamsApp("shops")
+    eu = app.stream("eu", schema=ORDER, key="customer", event_time="at")
+    united = eu.union(eu.where("id > 1"))
+    by_minute = united.group_by("customer", window("at", "10 minutes", grace="1 minute"))
+    by_minute.aggregate("counts", emit="close", n=count()).to("counts")
+    united.dedupe("at", within="10 minutes", name="once").to("once")
+    with TestDriver(app, spark) as driver:
+        driver.pipe("eu", [order(2, "ann"), order(3, "ann", 30), order(4, "ann", 50)])
+        assert driver.late == 0
+        assert [row["n"] for row in driver.output("counts")] == [2, 2]
+        assert [row["id"] for row in driver.output("once")] == [2, 3, 4]
+
+
 def test_state_is_kept_for_all_of_them(spark: SparkSession) -> None:
     app = StreamsApp("shops")
     eu, us = both(app)
