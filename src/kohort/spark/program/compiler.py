@@ -43,12 +43,13 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.foreign_key_joins import foreign_key_join
+from kohort.spark.program.function_definitions import FunctionDef
 from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
 from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
-from kohort.spark.program.processor_specs import Process
+from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.processors import processor
 from kohort.spark.program.sessions import sessions_of, with_last_row
 from kohort.spark.program.settings import AppSettings, check_name
@@ -492,7 +493,12 @@ class _Compiler:
         name = step.name or _readable(f"{root.topic}-{what.removesuffix('_by')}-{'-'.join(group)}")
         where = f"{flow.where}: {what}({name!r})"
         self._take_name(name, self._processors)
-        if len(flows) > 1 or not flow.key or not set(flow.key) <= set(group):
+        if (
+            len(flows) > 1
+            or not flow.key
+            or not set(flow.key) <= set(group)
+            or (_keeps_lists(step) and _reads_several_topics(flow))
+        ):
             topic = self._internal(f"{name}-repartition", f"{what} {name!r}")
             group_types(f"{where}: group_by", group, flow.frame.schema)
             flow = self._move(flows, topic, group, without_partition(flow.frame.schema))
@@ -731,7 +737,7 @@ class _Compiler:
         check_window(where, window, columns, schema)
         check_grace(where, window, _one_time(where, flows))
         self._take_name(end.name, self._processors)
-        if len(flows) > 1 or set(flow.key) != set(columns):
+        if len(flows) > 1 or set(flow.key) != set(columns) or _reads_several_topics(flow):
             topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
             flow = self._move(flows, topic, columns, schema)
         self._check_order(where, flow)
@@ -831,6 +837,19 @@ def _parents(origin: Origin) -> tuple[Stream, ...]:
 def _goes_by_row(step: StepDef) -> bool:
     """Whether a step can be done to each stream of a union by itself."""
     return isinstance(step, (TransformDef, PeekDef)) or (isinstance(step, JoinDef) and step.table.is_global)
+
+
+def _keeps_lists(step: ProcessDef) -> bool:
+    definition = step.operation
+    return isinstance(definition, FunctionDef) and any(
+        each.kind is StateKind.LIST for each in definition.states.values()
+    )
+
+
+def _reads_several_topics(flow: _Flow) -> bool:
+    """Whether rows come from several topics: what is kept in lists has places by offsets, which are of one topic."""
+    read = flow.draft.input
+    return isinstance(read, TopicInput) and (read.source.pattern or len(read.topics) > 1)
 
 
 def _one_time(where: str, flows: Sequence[_Flow]) -> str | None:
