@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.spark import ProgramError, StreamsApp, count, max_, sum_, window
-from kohort.spark.program.compiled import PartialsInput
+from kohort.spark.program.compiled import PartialsInput, ToRows
 from kohort.spark.program.streams import Stream
 from kohort.spark.runtime.planning import application_plan_of
 from kohort.spark.runtime.subtopology_plan import TopicOutput
@@ -126,6 +126,18 @@ def test_unions_of_unions_are_described(spark: SparkSession) -> None:
         driver.pipe("eu", [order(1, "ann")])
         driver.pipe("us", [order(2, "bob")])
         assert [json.dumps([row["id"], row["n"]]) for row in driver.output("out")] == ["[1, 2]", "[1, 0]", "[2, 3]"]
+
+
+def test_a_column_may_be_null_if_it_may_be_in_any_stream(spark: SparkSession) -> None:
+    app = StreamsApp("shops")
+    eu, us = both(app)
+    rated = eu.with_columns(rate="1.0D", zone="'eu'", now="at")
+    rated.union(us.with_columns(zone="'us'", now="at"), allow_missing_columns=True).repartition("id").to("out")
+    branches = [branch for each in app.compile(spark).subtopologies for branch in each.branches]
+    schemas = [branch.terminal.schema for branch in branches if isinstance(branch.terminal, ToRows)]
+    assert len(schemas) == 2 and schemas[0] == schemas[1]
+    assert (schemas[0]["rate"].nullable, schemas[0]["zone"].nullable) == (True, False)
+    assert {branch.terminal.event_time for branch in branches if isinstance(branch.terminal, ToRows)} == {"at"}
 
 
 MISTAKES: dict[str, tuple[Callable[[Any, Any, Any], Any], str]] = {

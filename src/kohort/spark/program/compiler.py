@@ -325,8 +325,12 @@ class _Compiler:
             parts = [part for each in origin.streams for part in self._parts(each)]
             flows = [self._flow(part) for part in parts]
             schemas = [flow.frame.schema for flow in flows]
-            columns = united_columns(origin, [flow.where for flow in flows], schemas)
-            self._unions[origin] = [part._with(TransformDef(with_columns_of(columns))) for part in parts]
+            with located(origin):
+                columns = united_columns(origin, [flow.where for flow in flows], schemas)
+            self._unions[origin] = [
+                part._with(TransformDef(with_columns_of(columns, {*flow.key, flow.event_time or ""})))
+                for part, flow in zip(parts, flows, strict=True)
+            ]
         return [Stream(self._graph, part._origin, (*part._steps, *steps)) for part in self._unions[origin]]
 
     def _flows_of(self, stream: Stream) -> list[_Flow]:
