@@ -601,6 +601,8 @@ class _Compiler:
             left = replace(self._move([left], topic, key, without_partition(left.frame.schema)), table=key)
         sides = _joined(left), _joined(right)
         compiled = foreign_key_join(where, how, name, columns, sides, left.key, self._changelog)
+        for step in (compiled.subscriptions, compiled.answers, compiled.results):
+            self._take_name(step.name, self._processors)
         began = replace(left, steps=(*left.steps, compiled.subscriptions))
         asked = self._internal(f"{name}-subscriptions-repartition", f"join {name!r}")
         answering = self._gathered(asked, columns.key, compiled.asked, ([began], [right]), compiled.to_answers)
@@ -759,6 +761,7 @@ class _Compiler:
         self._check_order(where, flow)
         schema = without_partition(flow.frame.schema)
         step = sessions_of(where, end, schema, flow.key, flow.event_time, self._changelog)
+        self._take_name(step.name, self._processors)
         if step.operation.by_stream_time:
             self._check_stream_time(where, flow, "the session has a grace, which goes")
         route = dict(zip(flow.key, flow.key_names, strict=True))
