@@ -303,7 +303,8 @@ class _Compiler:
             first = next(number for number, step in enumerate(steps) if not _goes_by_row(step))
             united, step, steps = Stream(self._graph, stream._origin, steps[:first]), steps[first], steps[first + 1 :]
             path = (*path, *united._steps, step)
-            flow = self._flows.get(path) or self._kept_union(self._flows_of(united), step, united)
+            with located(step):
+                flow = self._flows.get(path) or self._kept_union(self._flows_of(united), step, united)
         else:
             with located(stream._origin):
                 flow = self._flows.get(path) or self._begin(stream._origin)
