@@ -168,6 +168,15 @@ def test_what_makes_no_sessions_is_refused(spark: SparkSession, by: Any, said: s
         app.compile(spark)
 
 
+def test_what_finds_the_sessions_of_rows_has_a_name_of_its_own(spark: SparkSession) -> None:
+    def program(clicks: Stream) -> None:
+        clicks.group_by("user").process("visits-sessions", lambda rows, state: rows, output=CLICK)
+        clicks.group_by("user", session("at", "1 minute")).aggregate("visits", n=count())
+
+    with pytest.raises(ProgramError, match="called 'visits-sessions'"):
+        application(program).compile(spark)
+
+
 def test_sessions_are_described(spark: SparkSession) -> None:
     app = application(
         lambda clicks: clicks.group_by("user", session("at", "1 minute")).aggregate("visits", n=count()).to("out")

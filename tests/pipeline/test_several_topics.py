@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.spark import ProgramError, StreamsApp, count, max_, window
+from kohort.spark import ProgramError, StreamsApp, count, list_state, max_, sliding, value_state, window
 from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.runtime import topic_watch
 from kohort.spark.testing import TestDriver
@@ -84,6 +84,19 @@ def test_the_topology_has_all_topics_or_the_pattern(spark: SparkSession) -> None
     assert found.fingerprint == program.fingerprint and found.topology == program.topology
     with pytest.raises(ProgramError, match=r"stream 'o\.\*': no topic matches this pattern. Create one"):
         with_topics(program, matched_topics(program, ["x"]))
+
+
+@pytest.mark.parametrize("orders", [{"topic": ["eu", "us"]}, {"pattern": "eu|us"}, {"topic": "eu"}], ids=str)
+def test_what_is_kept_by_offsets_is_kept_behind_one_topic(spark: SparkSession, orders: dict[str, Any]) -> None:
+    """Rows of two topics may have the same offset, and so the same place in a list."""
+    app = StreamsApp("shops")
+    stream = app.stream(**orders, schema=ORDER, key="customer", event_time="at")
+    by_customer = stream.group_by("customer")
+    by_customer.process("lists", lambda rows, state: rows, output=ORDER, states={"all": list_state("id BIGINT")})
+    by_customer.process("values", lambda rows, state: rows, output=ORDER, states={"n": value_state("n BIGINT")})
+    stream.group_by("customer", sliding("at", "1 minute", grace="1 minute")).aggregate("slid", n=count())
+    moved = {"shops-lists-repartition", "shops-slid-repartition"} if orders != {"topic": "eu"} else set()
+    assert {topic for topic in app.compile(spark).internal_topics if "repartition" in topic} == moved
 
 
 MISTAKES: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {

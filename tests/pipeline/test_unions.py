@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.spark import ProgramError, StreamsApp, count, max_, sum_, window
-from kohort.spark.program.compiled import PartialsInput
+from kohort.spark.program.compiled import PartialsInput, ToRows
 from kohort.spark.program.streams import Stream
 from kohort.spark.runtime.planning import application_plan_of
 from kohort.spark.runtime.subtopology_plan import TopicOutput
@@ -76,6 +76,20 @@ def test_what_several_branches_make_meets_in_the_topic(spark: SparkSession) -> N
         assert [(row["id"], row["n"]) for row in driver.output("counts")] == [(1, 1), (2, 2)]
 
 
+def test_parts_of_one_topic_do_not_make_each_other_late(spark: SparkSession) -> None:
+    app = StreamsApp("shops")
+    eu = app.stream("eu", schema=ORDER, key="customer", event_time="at")
+    united = eu.union(eu.where("id > 1"))
+    by_minute = united.group_by("customer", window("at", "10 minutes", grace="1 minute"))
+    by_minute.aggregate("counts", emit="close", n=count()).to("counts")
+    united.dedupe("at", within="10 minutes", name="once").to("once")
+    with TestDriver(app, spark) as driver:
+        driver.pipe("eu", [order(2, "ann"), order(3, "ann", 30), order(4, "ann", 50)])
+        assert driver.late == 0
+        assert [row["n"] for row in driver.output("counts")] == [2, 2]
+        assert [row["id"] for row in driver.output("once")] == [2, 3, 4]
+
+
 def test_state_is_kept_for_all_of_them(spark: SparkSession) -> None:
     app = StreamsApp("shops")
     eu, us = both(app)
@@ -112,6 +126,18 @@ def test_unions_of_unions_are_described(spark: SparkSession) -> None:
         driver.pipe("eu", [order(1, "ann")])
         driver.pipe("us", [order(2, "bob")])
         assert [json.dumps([row["id"], row["n"]]) for row in driver.output("out")] == ["[1, 2]", "[1, 0]", "[2, 3]"]
+
+
+def test_a_column_may_be_null_if_it_may_be_in_any_stream(spark: SparkSession) -> None:
+    app = StreamsApp("shops")
+    eu, us = both(app)
+    rated = eu.with_columns(rate="1.0D", zone="'eu'", now="at")
+    rated.union(us.with_columns(zone="'us'", now="at"), allow_missing_columns=True).repartition("id").to("out")
+    branches = [branch for each in app.compile(spark).subtopologies for branch in each.branches]
+    schemas = [branch.terminal.schema for branch in branches if isinstance(branch.terminal, ToRows)]
+    assert len(schemas) == 2 and schemas[0] == schemas[1]
+    assert (schemas[0]["rate"].nullable, schemas[0]["zone"].nullable) == (True, False)
+    assert {branch.terminal.event_time for branch in branches if isinstance(branch.terminal, ToRows)} == {"at"}
 
 
 MISTAKES: dict[str, tuple[Callable[[Any, Any, Any], Any], str]] = {

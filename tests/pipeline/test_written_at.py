@@ -44,6 +44,8 @@ WRONG = {
     "a transform": lambda stream: stream.where("m > 1").to("out"),
     "an output": lambda stream: stream.to("out", key="m"),
     "a group": lambda stream: stream.group_by("m").process("p", print, output="n INT"),
+    "a union": lambda stream: stream.union(stream.select("user")).to("out"),
+    "a step after a union": lambda stream: stream.union(stream).group_by("m").latest_by("n").to("out"),
     "a function's output": lambda stream: stream.group_by("user").process("p", print, output="n INTEGERS"),
     "a join of streams": lambda stream: stream.join_stream(stream, on="m", within="1 second", grace="1 second").to(
         "out"

@@ -32,6 +32,7 @@ SCHEMAS = {
     2: RegisteredSchema(2, "AVRO", NEW),
     3: RegisteredSchema(3, "AVRO", OTHER),
     4: RegisteredSchema(4, "JSON", "{}"),
+    5: RegisteredSchema(5, "AVRO", '"long"'),
 }
 COLUMNS = spark.StructType([spark.StructField("tag", spark.StringType()), spark.StructField("n", spark.LongType())])
 
@@ -126,6 +127,16 @@ def test_each_schema_is_looked_up_once_but_one_that_is_not_there_again() -> None
 def test_no_record_is_to_blame_for_a_registry_that_does_not_answer() -> None:
     with pytest.raises(RegistryError, match="no answer"):
         decoder().decode(pa.array([value(1, n=1), b"\0\0\0\0\x09"], pa.binary()))
+
+
+def test_a_value_that_is_no_records_is_read_only_where_it_is_the_one_column_that_there_is() -> None:
+    """And not where one of several is all that a program reads."""
+    columns = spark.StructType([COLUMNS["n"]])
+    values = pa.array([value(1, n=7), b"\0" + (5).to_bytes(4) + b"\x12"], pa.binary())
+    found = RegistryDecoder(columns, Schemas(), AvroFormat(columns, None, alone="n")).decode(values)
+    assert (found.columns.to_pylist(), found.errors) == ([{"n": 7}, {"n": 9}], [])
+    found = RegistryDecoder(columns, Schemas(), AvroFormat(columns, None)).decode(values)
+    assert found.columns.to_pylist() == [{"n": 7}] and [row for row, _ in found.errors] == [1]
 
 
 def test_a_column_that_may_not_be_null_takes_no_record_without_a_value() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from kohort.spark.epoch import ROWS_SCHEMA
-from kohort.spark.jobs.send_order import in_order
+from kohort.spark.jobs.send_order import in_common_order, in_order
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 
 
@@ -35,3 +35,13 @@ def test_rows_go_as_if_partitions_had_been_read_side_by_side() -> None:
 
 def test_partials_go_by_their_times() -> None:
     assert _names(in_order(_made(("a", 7), ("b", 2), ("c", 7), **{STREAM_TIME: [7, 2, 7]}))) == "bac"
+
+
+def test_what_several_branches_send_to_a_topic_goes_as_if_it_were_one() -> None:
+    """By stream time, then branch by branch; by what is left of it in a branch that has lost it."""
+    one = _made(("a", 1), ("b", 9), ("c", 9), **{STREAM_TIME: [1, 9, 9]})
+    other = _made(("d", 1), ("e", 5), ("f", 2), ("g", 9), **{STREAM_TIME: [1, 5, 5, 9]})
+    assert _names(in_common_order([one, other])) == "adefbcg"
+    lost = _made(("d", 1), ("e", 5), ("f", 2), ("g", 9), **{PARTITION: [0, 0, 0, 0]})
+    assert _names(in_common_order([one, lost])) == "adefbcg"
+    assert _names(in_common_order([one, _made(("d", 1))])) == "abcd"

@@ -96,6 +96,17 @@ def test_tasks_whose_timers_are_due_are_in_an_epoch_without_records() -> None:
     assert set(plan.ranges) == {OffsetRange("s", 0, 5, 5), OffsetRange("s", 1, 6, 7)}
 
 
+def test_a_task_whose_timers_are_due_is_called_once_in_a_round_however_many_topics_it_reads() -> None:
+    inputs = SubtopologyInputs("a", {}, ("b", "c"))
+    positions = {At("a", 0): 5, At("b", 0): 0, At("c", 0): 7}
+    this = PollRound({"0": inputs}, {At("a", 0): 5, At("b", 0): 1, At("c", 0): 7}, {T0})
+    plans = []
+    while (plan := this.next(positions, [T0], _ten)) is not None:
+        plans.append(plan.ranges)
+        _moved(positions, plan)
+    assert plans == [(OffsetRange("a", 0, 5, 5),), (OffsetRange("b", 0, 0, 1),)]
+
+
 def test_a_batch_that_was_begun_is_ended_before_timers_are_called() -> None:
     this = PollRound({"0": SubtopologyInputs("s", {})}, {At("s", 0): 5}, {T0})
     assert this.next({At("s", 0): 5}, [T0], _ten, until={At("s", 0): 9}) is None

@@ -34,17 +34,22 @@ class RegistryReading:
     Attributes:
         registry: where the schemas of ids are.
         reader: what they are read as; None: the columns say it.
+        alone: the column that a value is whose Avro schema is no record's; None: it can't be read.
     """
 
     registry: SchemaRegistry
     reader: RegisteredSchema | None = None
+    alone: str | None = None
 
 
 class AvroFormat:
-    """Avro: each value is read by its writer's schema, as the reader's. One column's may be no record's."""
+    """Avro: each value is read by its writer's schema, as the reader's. That of the column `alone` may be no record's.
 
-    def __init__(self, columns: spark.StructType, reader: RegisteredSchema | None) -> None:
-        self._columns = columns
+    It isn't for the columns to say: one may be all that is read of many.
+    """
+
+    def __init__(self, columns: spark.StructType, reader: RegisteredSchema | None, alone: str | None = None) -> None:
+        self._columns, self._alone = columns, alone
         self._reader: AvroSchema | None = None if reader is None else self._parsed(reader)
 
     def decoder(self, writer: RegisteredSchema) -> Decoder:
@@ -52,9 +57,7 @@ class AvroFormat:
         return AvroDecoder(self._columns, self._parsed(writer), self._reader, lenient=True)
 
     def _parsed(self, schema: RegisteredSchema) -> AvroSchema:
-        names = self._columns.names
-        text = wrapped(schema.text, names[0]) if len(names) == 1 else schema.text
-        return parse(text, schema.references)
+        return parse(schema.text if self._alone is None else wrapped(schema.text, self._alone), schema.references)
 
 
 class JsonFormat:
@@ -86,12 +89,13 @@ def registry_decoder(format: str, columns: spark.StructType, reading: RegistryRe
     Raises:
         FormatError: the reader's schema doesn't have the columns, or the format has no schemas.
     """
-    return RegistryDecoder(columns, client_of(reading.registry), _writer_format(format, columns, reading.reader))
+    return RegistryDecoder(columns, client_of(reading.registry), _writer_format(format, columns, reading))
 
 
-def _writer_format(format: str, columns: spark.StructType, reader: RegisteredSchema | None) -> WriterFormat:  # noqa: A002
+def _writer_format(format: str, columns: spark.StructType, reading: RegistryReading) -> WriterFormat:  # noqa: A002
+    reader = reading.reader
     if format in ("avro", "protobuf"):
-        made = AvroFormat(columns, reader) if format == "avro" else ProtobufFormat(columns, reader)
+        made = AvroFormat(columns, reader, reading.alone) if format == "avro" else ProtobufFormat(columns, reader)
         if reader is not None:
             made.decoder(reader)  # the columns go with it
         return made

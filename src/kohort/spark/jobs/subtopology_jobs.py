@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -21,13 +21,13 @@ from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plan_reuse import is_reusable
 from kohort.spark.jobs.plans import Plans
-from kohort.spark.jobs.send_order import in_order
+from kohort.spark.jobs.send_order import in_common_order, in_order
 from kohort.spark.jobs.session_settings import shuffle_into
 from kohort.spark.jobs.stages.context import PROCESSING, READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
 from kohort.spark.jobs.stages.pack_rows import unpack_rows
 from kohort.spark.jobs.stages.stream_time import largest_times
-from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToFunction, ToPartials, TopicInput
+from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToFunction, ToPartials, TopicInput, ToRows
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
 from kohort.spark.reading.secrets import without_secrets
 
@@ -99,7 +99,21 @@ class SubtopologyJobs:
                 rows[number] = drop_outside_windows(rows[number], statistics)
         for number in epoch_input.mergers:
             statistics.merged_times[number] = merged_times(rows[number])
-        return EpochOutput({number: in_order(made) for number, made in rows.items()}, statistics, writes)
+        return EpochOutput(self._in_order(rows, epoch_input.mergers), statistics, writes)
+
+    def _in_order(self, rows: Mapping[int, pa.Table], merging: Collection[int]) -> dict[int, pa.Table]:
+        """The rows of branches in the order in which they are sent: those to one topic together, as the first one's."""
+        by_topic: dict[str, list[int]] = {}
+        for number, branch in enumerate(self._subtopology.branches):
+            if isinstance(branch.terminal, (ToRows, ToPartials)) and number not in merging:
+                by_topic.setdefault(branch.terminal.topic, []).append(number)
+        common = {numbers[0]: numbers for numbers in by_topic.values() if len(numbers) > 1}
+        others = {number for numbers in common.values() for number in numbers[1:]}
+        return {
+            number: in_common_order([rows[each] for each in common[number]]) if number in common else in_order(made)
+            for number, made in rows.items()
+            if number not in others
+        }
 
     def _branch(self, epoch_input: EpochInput) -> Build:
         return lambda number, context: self._plans.branch(number, context, merging=number in epoch_input.mergers)

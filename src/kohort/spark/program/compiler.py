@@ -43,12 +43,13 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.emission import AtMostEvery
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.foreign_key_joins import foreign_key_join
+from kohort.spark.program.function_definitions import FunctionDef
 from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
 from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
-from kohort.spark.program.processor_specs import Process
+from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.processors import processor
 from kohort.spark.program.sessions import sessions_of, with_last_row
 from kohort.spark.program.settings import AppSettings, check_name
@@ -302,7 +303,8 @@ class _Compiler:
             first = next(number for number, step in enumerate(steps) if not _goes_by_row(step))
             united, step, steps = Stream(self._graph, stream._origin, steps[:first]), steps[first], steps[first + 1 :]
             path = (*path, *united._steps, step)
-            flow = self._flows.get(path) or self._kept_union(self._flows_of(united), step, united)
+            with located(step):
+                flow = self._flows.get(path) or self._kept_union(self._flows_of(united), step, united)
         else:
             with located(stream._origin):
                 flow = self._flows.get(path) or self._begin(stream._origin)
@@ -324,8 +326,12 @@ class _Compiler:
             parts = [part for each in origin.streams for part in self._parts(each)]
             flows = [self._flow(part) for part in parts]
             schemas = [flow.frame.schema for flow in flows]
-            columns = united_columns(origin, [flow.where for flow in flows], schemas)
-            self._unions[origin] = [part._with(TransformDef(with_columns_of(columns))) for part in parts]
+            with located(origin):
+                columns = united_columns(origin, [flow.where for flow in flows], schemas)
+            self._unions[origin] = [
+                part._with(TransformDef(with_columns_of(columns, {*flow.key, flow.event_time or ""})))
+                for part, flow in zip(parts, flows, strict=True)
+            ]
         return [Stream(self._graph, part._origin, (*part._steps, *steps)) for part in self._unions[origin]]
 
     def _flows_of(self, stream: Stream) -> list[_Flow]:
@@ -492,7 +498,12 @@ class _Compiler:
         name = step.name or _readable(f"{root.topic}-{what.removesuffix('_by')}-{'-'.join(group)}")
         where = f"{flow.where}: {what}({name!r})"
         self._take_name(name, self._processors)
-        if len(flows) > 1 or not flow.key or not set(flow.key) <= set(group):
+        if (
+            len(flows) > 1
+            or not flow.key
+            or not set(flow.key) <= set(group)
+            or (_keeps_lists(step) and _reads_several_topics(flow))
+        ):
             topic = self._internal(f"{name}-repartition", f"{what} {name!r}")
             group_types(f"{where}: group_by", group, flow.frame.schema)
             flow = self._move(flows, topic, group, without_partition(flow.frame.schema))
@@ -591,6 +602,8 @@ class _Compiler:
             left = replace(self._move([left], topic, key, without_partition(left.frame.schema)), table=key)
         sides = _joined(left), _joined(right)
         compiled = foreign_key_join(where, how, name, columns, sides, left.key, self._changelog)
+        for step in (compiled.subscriptions, compiled.answers, compiled.results):
+            self._take_name(step.name, self._processors)
         began = replace(left, steps=(*left.steps, compiled.subscriptions))
         asked = self._internal(f"{name}-subscriptions-repartition", f"join {name!r}")
         answering = self._gathered(asked, columns.key, compiled.asked, ([began], [right]), compiled.to_answers)
@@ -731,7 +744,7 @@ class _Compiler:
         check_window(where, window, columns, schema)
         check_grace(where, window, _one_time(where, flows))
         self._take_name(end.name, self._processors)
-        if len(flows) > 1 or set(flow.key) != set(columns):
+        if len(flows) > 1 or set(flow.key) != set(columns) or _reads_several_topics(flow):
             topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
             flow = self._move(flows, topic, columns, schema)
         self._check_order(where, flow)
@@ -749,6 +762,7 @@ class _Compiler:
         self._check_order(where, flow)
         schema = without_partition(flow.frame.schema)
         step = sessions_of(where, end, schema, flow.key, flow.event_time, self._changelog)
+        self._take_name(step.name, self._processors)
         if step.operation.by_stream_time:
             self._check_stream_time(where, flow, "the session has a grace, which goes")
         route = dict(zip(flow.key, flow.key_names, strict=True))
@@ -831,6 +845,19 @@ def _parents(origin: Origin) -> tuple[Stream, ...]:
 def _goes_by_row(step: StepDef) -> bool:
     """Whether a step can be done to each stream of a union by itself."""
     return isinstance(step, (TransformDef, PeekDef)) or (isinstance(step, JoinDef) and step.table.is_global)
+
+
+def _keeps_lists(step: ProcessDef) -> bool:
+    definition = step.operation
+    return isinstance(definition, FunctionDef) and any(
+        each.kind is StateKind.LIST for each in definition.states.values()
+    )
+
+
+def _reads_several_topics(flow: _Flow) -> bool:
+    """Whether rows come from several topics: what is kept in lists has places by offsets, which are of one topic."""
+    read = flow.draft.input
+    return isinstance(read, TopicInput) and (read.source.pattern or len(read.topics) > 1)
 
 
 def _one_time(where: str, flows: Sequence[_Flow]) -> str | None:

@@ -88,7 +88,8 @@ def key_reading(
     columns = parsed(where, given)
     columns = StructType([StructField(each.name, each.dataType) for each in columns.fields])
     avro = _avro_schema(where, columns) if format == "avro" and registry is None else None
-    reading = None if registry is None else RegistryReading(registry, reader)
+    alone = columns.names[0] if len(columns.names) == 1 else None
+    reading = None if registry is None else RegistryReading(registry, reader, alone)
     try:
         decoder(format, columns, avro, registry=reading)
     except FormatError as error:

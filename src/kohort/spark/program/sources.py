@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.errors import ProgramError
@@ -112,6 +112,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     if given is None:
         given = f"value {alone}"
     schema, rows, derived = with_times(where, parsed_schema(where, given), definition.derived)
+    if registry is not None and len(schema.names) == 1:
+        registry = replace(registry, alone=schema.names[0])
     if alone is not None and [field.dataType.simpleString().upper() for field in schema.fields] != [alone]:
         raise ProgramError(
             f'{where}: format="{definition.format}" has one column, of type {alone}, as "value {alone}"; '

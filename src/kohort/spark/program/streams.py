@@ -150,7 +150,7 @@ class RepartitionDef(Written):
 
 
 @dataclass(eq=False)
-class UnionDef:
+class UnionDef(Written):
     """Rows of several streams.
 
     Attributes:

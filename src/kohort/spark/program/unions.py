@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
@@ -10,14 +10,16 @@ from kohort.spark.program.column_checks import without_partition
 from kohort.spark.program.shortcuts import Shortcut
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField, StructType
 
     from kohort.spark.program.streams import UnionDef
 
 
 def united_columns(definition: UnionDef, wheres: Sequence[str], schemas: Sequence[StructType]) -> StructType:
     """The columns of all streams: the first one's in their order, then those that the others add.
+
+    One may be null if it may be in any of them, or isn't there.
 
     Args:
         wheres: how messages call each stream.
@@ -46,23 +48,36 @@ def united_columns(definition: UnionDef, wheres: Sequence[str], schemas: Sequenc
                     f"{wheres[0]}: {definition.what}: {where} has no column {missing[0]!r}, which "
                     f"{first_in[missing[0]]} has: add it, or say allow_missing_columns=True, which makes it null there"
                 )
-    return StructType(list(found.values()))
+    return StructType(
+        [
+            StructField(
+                each.name,
+                each.dataType,
+                any(each.name not in schema.names or schema[each.name].nullable for schema in schemas),
+            )
+            for each in found.values()
+        ]
+    )
 
 
-def with_columns_of(columns: StructType) -> Shortcut:
-    """A transform into these columns. Those that aren't there are null."""
+def with_columns_of(columns: StructType, as_they_are: Collection[str] = ()) -> Shortcut:
+    """A transform into these columns. Those that aren't there are null.
+
+    Args:
+        as_they_are: columns that have to stay those of the stream: its key, and its event time.
+    """
 
     def made(rows: DataFrame) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
 
-        there = set(rows.columns)
-        return rows.select(
-            *[
-                F.col("`" + each.name.replace("`", "``") + "`")
-                if each.name in there
-                else F.lit(None).cast(each.dataType).alias(each.name)
-                for each in columns.fields
-            ]
-        )
+        def united(each: StructField) -> Column:
+            if each.name not in rows.columns:
+                return F.lit(None).cast(each.dataType).alias(each.name)
+            column = F.col("`" + each.name.replace("`", "``") + "`")
+            if rows.schema[each.name].nullable or not each.nullable or each.name in as_they_are:
+                return column
+            return F.when(column.isNotNull(), column).alias(each.name)  # the same, but to Spark it may be null
+
+        return rows.select(*map(united, columns.fields))
 
     return Shortcut("union", made)

@@ -235,15 +235,12 @@ class ChainRunner:
     def _call(self, epoch: Epoch, output: EpochOutput) -> None:
         """Give functions their rows: those of each task for themselves, which are the same if it is done elsewhere."""
         name = epoch.plan.subtopology
-        for branch in self.chain.subtopologies[name].calls:
+        for branch, call in self.chain.subtopologies[name].calls.items():
             rows = output.rows.get(branch, ROWS_SCHEMA.empty_table())
             for each in epoch.plan.ranges:
                 mine = rows.filter(pc.equal(rows["partition"], each.partition))
                 if mine.num_rows:
-                    batch_id = f"{each.topic}-{each.partition}:{each.start}-{each.end}"
-                    if not each.length:  # timers have made them, of which there may be more without any record
-                        batch_id += f"@{epoch.epoch_input.now}"
-                    self._jobs[name].call(branch, batch_id, mine)
+                    self._jobs[name].call(branch, call.batch_id(each, epoch.epoch_input.now), mine)
 
     def _cancel_job(self) -> None:
         for jobs in list(self._jobs.values()):

@@ -82,7 +82,7 @@ class PollRound:
     ) -> None:
         self._tables = [(name, table, topic) for name, each in inputs.items() for table, topic in each.tables.items()]
         self._streams = [(name, topic) for name, each in inputs.items() for topic in each.streams]
-        self._ends, self._due = ends, due
+        self._ends, self._due = ends, set(due)
 
     def next(
         self,
@@ -109,6 +109,7 @@ class PollRound:
             name, topic = self._streams.pop(0)
             plan = self._plan(name, STREAM, topic, positions, tasks, limit, until)
             if plan is not None and not held(plan):
+                self._due -= set(plan.tasks)  # they are called in this epoch, whichever topic it reads
                 return plan
         return None
 

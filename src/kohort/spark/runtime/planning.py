@@ -110,10 +110,12 @@ def _buckets(state: StateSpec) -> Windows | None:
 def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str] | None = None) -> SubtopologyPlan:
     """What a subtopology reads and writes. `mergers`: those that merge partials, by the topics that they read."""
     branches: dict[int, TopicOutput | StoreOutput | CallOutput] = {}
+    called: list[object] = []  # functions, of which not all have a hash
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:
-            case ToFunction():
-                branches[index] = CallOutput()
+            case ToFunction(function=function):
+                branches[index] = CallOutput(called.count(function))
+                called.append(function)
             case ToTopic(topic=topic, on_error=policy):
                 branches[index] = TopicOutput(topic, unknown=None if policy is None else _by_policy(policy))
             case ToRows(topic=topic):

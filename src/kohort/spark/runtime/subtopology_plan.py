@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kohort.spark.epoch import OffsetRange
 from kohort.spark.jobs.outputs import GroupOutput, WindowEnd
 from kohort.spark.program.store_formats import StoreFormats
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
@@ -13,7 +14,24 @@ from kohort.spark.runtime.window_closing import Windows
 
 @dataclass(frozen=True)
 class CallOutput:
-    """Rows that a function of the user's gets, a task's at a time, before the epoch is committed."""
+    """Rows that a function of the user's gets, a task's at a time, before the epoch is committed.
+
+    Attributes:
+        before: how many branches before it give rows of the same records to the same function, as parts of a union do.
+    """
+
+    before: int = 0
+
+    def batch_id(self, read: OffsetRange, now: int) -> str:
+        """What tells a batch from all others of the function, and is the same when it is given again.
+
+        Args:
+            read: the records that it is of.
+            now: the clock (ms), for rows that timers have made: there may be more of them without any record.
+        """
+        time = "" if read.length else f"@{now}"
+        number = f"#{self.before}" if self.before else ""
+        return f"{read.topic}-{read.partition}:{read.start}-{read.end}{time}{number}"
 
 
 @dataclass(frozen=True)
@@ -121,9 +139,9 @@ class SubtopologyPlan:
     clocks: tuple[str, ...] = ()
 
     @property
-    def calls(self) -> tuple[int, ...]:
+    def calls(self) -> dict[int, CallOutput]:
         """The branches whose rows functions get."""
-        return tuple(number for number, each in self.branches.items() if isinstance(each, CallOutput))
+        return {number: each for number, each in self.branches.items() if isinstance(each, CallOutput)}
 
     @property
     def stores(self) -> dict[str, str]:

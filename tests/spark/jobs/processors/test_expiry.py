@@ -141,6 +141,21 @@ def test_a_lot_that_expires_at_once_goes_over_several_epochs(monkeypatch: pytest
     assert left == [*sorted(left, reverse=True)] and len(left) > 3 and left[-1] == 0
 
 
+def test_more_is_taken_out_than_a_call_with_many_rows_of_a_group_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "_LEAST_BYTES", 1)
+    group, kept, rows = pa.schema([("k", pa.string())]), Kept(), 100
+    for number in range(rows):
+        kept.at(0).append(keys_of("a"), pa.table({"n": [number]}), pa.array([number]))
+    kept.commit()
+    processor = UserFunctionProcessor("mine", lambda *_: None, {"n": "list"}, group, group, {"n": (TTL_MS, False)})
+    states = {"n": State("n", COLUMNS, kept.store), "n-ttl": State("n-ttl", pa.schema([]), kept.index)}
+    times, keys = pa.array([TTL_MS] * rows), pa.concat_arrays([keys_of("a")] * rows)
+    given_rows = Rows(pa.table({"k": ["a"] * rows}), keys, times, times, pa.array(range(rows)))
+    processor.process(given_rows, TaskState(0, TTL_MS, states))
+    kept.commit()
+    assert (kept.store.rows, kept.index.rows) == ({}, {})
+
+
 def test_a_function_reads_what_has_not_expired() -> None:
     read: list[list[int]] = []
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kohort.spark.jobs.processors import ordering, sliding
 from kohort.spark.jobs.processors.sliding import SlidingProcessor
 from kohort.spark.program.internal_columns import WINDOW_START
 from kohort.spark.program.sliding_windows import Slide
@@ -133,3 +134,18 @@ def test_a_window_ends_with_each_row_and_another_begins_after_it(sizes: list[int
     assert {start: rows for (_, start), rows in windows.items()} == {
         90: [0], 95: [0, 1, 3], 101: [1, 2, 3], 106: [2], 94: [0, 3], 105: [1, 2],
     }  # fmt: skip
+
+
+def test_rows_that_were_kept_are_not_gone_through_for_each_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that comes later takes as much as there is to give, and not the square of the rows that are near."""
+    gone_through = 0
+
+    def counted(counts: Any) -> Any:
+        nonlocal gone_through
+        gone_through += int(counts.sum())
+        return ordering.counted(counts)
+
+    monkeypatch.setattr(sliding, "counted", counted)
+    some: Any = [("a", at) for at in range(100)]
+    windows, _ = found(some, [1] * 100, 1_000, 0, 1_001)
+    assert gone_through == sum(map(len, windows.values()))

@@ -19,9 +19,9 @@ from kohort.spark.jobs.time_bounds import FIRST_MS
 from kohort.spark.program.operations import WRITTEN
 
 _LEAST_BYTES: Final = 4 * 1024 * 1024
-_BYTES_A_GROUP: Final = 512
-"""How much of the index is gone through in an epoch: so much, or so much for each of its groups, if that is more. Keys
-have some 100 bytes, so more is taken out than such an epoch usually adds."""
+_BYTES_AN_ENTRY: Final = 512
+"""How much of the index is gone through in an epoch: so much, or so much for each of its groups or rows, if that is
+more. Keys have some 100 bytes, so more is taken out than such an epoch usually adds."""
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,16 @@ class ExpiringState:
         """Takes out all that groups have."""
         self.state.clear(groups)
 
-    def expire(self, groups: int, *, lists: bool) -> None:
+    def expire(self, entries: int, *, lists: bool) -> None:
         """Takes out what has expired, or some of it if that is much: before anything else is written.
 
         Args:
-            groups: how many there are in this call.
+            entries: how many this call may write, about: one for each of its groups, or of its rows if these are more.
             lists: whether the state is of lists, whose pieces are written once.
         """
         if self.now is None:
             return
-        most = max(_LEAST_BYTES, _BYTES_A_GROUP * groups)
+        most = max(_LEAST_BYTES, _BYTES_AN_ENTRY * entries)
         _, indexed, _ = self.index.access.scan(*before_time(self._oldest + 1), most)
         if not len(indexed):
             return

@@ -153,9 +153,15 @@ def _one_by_one(members: _Ints, every: Intervals, count: int, stream_times: _Int
         over = max([until, *(each.interval[3] for each in touched)])
         if limits.grace_ms is not None and over + limits.grace_ms < now:
             continue
-        found = [each for each in found if each not in touched]
         first = min([start, *(each.interval[1] for each in touched)])
         latest = max([last, *(each.interval[2] for each in touched)])
-        rows = [row for each in touched for row in each.rows]
-        found.append(_Session((code, first, latest, over), [*rows, number], [k for each in touched for k in each.kept]))
+        # The largest takes in the others: a session's rows aren't copied each time that another comes.
+        whole = max(touched, key=lambda each: len(each.rows), default=_Session((code, start, last, until), [], []))
+        for each in touched:
+            if each is not whole:
+                whole.rows += each.rows
+                whole.kept += each.kept
+        whole.interval = (code, first, latest, over)
+        whole.rows.append(number)
+        found = [*(each for each in found if each not in touched and each is not whole), whole]
     return [each for each in found if each.rows]

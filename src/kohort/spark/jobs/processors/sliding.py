@@ -124,33 +124,44 @@ class SlidingProcessor:
         )
 
     def _changed(self, pool: _Pool) -> tuple[_Ints, _Ints]:
-        """Windows that new rows change, by their starts (ms), each with the rows that are to be given for it."""
+        """Windows that new rows change, by their starts (ms), each with the rows that are to be given for it.
+
+        Rows that were kept are only counted but for windows that there weren't before: a new row has as many windows
+        as rows that are near, and all of these with each other would be their square.
+        """
         length, is_new = self.windows.difference_ms, pool.arrived >= 0
+        new, old = np.flatnonzero(is_new), np.flatnonzero(~is_new)
         own = self._own_starts(pool.times)
         windows = self._near(pool, own)
-        first, count, order = rows_between(pool.keys, pool.times, windows.keys, windows.starts, windows.starts + length)
-        of = np.repeat(np.arange(len(windows.starts)), count)
-        row = order[np.repeat(first, count) + counted(count)]
-        takes = windows.starts[of] + length >= pool.closed[row]
-        of, row = of[takes], row[takes]
-        ends = own[row] == windows.starts[of]  # the window is the row's own
-        some = len(windows.starts)
+        ends = windows.starts + length
 
-        def any_of(chosen: _Bools) -> _Bools:
-            """Which windows have such a row."""
-            return np.bincount(of[chosen], minlength=some) > 0
+        def within(rows: _Ints, some: _Ints) -> tuple[_Ints, _Ints]:
+            """Some of the windows with those of the rows that are in them: a pair for each."""
+            first, count, order = rows_between(
+                pool.keys[rows], pool.times[rows], windows.keys[some], windows.starts[some], ends[some]
+            )
+            return np.repeat(some, count), rows[order[np.repeat(first, count) + counted(count)]]
 
-        def after(chosen: _Bools) -> _Bools:
+        def have(rows: _Ints, times: _Ints, least: _Ints, most: _Ints) -> _Bools:
+            """Which windows have a row with such a time."""
+            _, count, _ = rows_between(pool.keys[rows], times[rows], windows.keys, least, most)
+            return count > 0
+
+        def after(rows: _Ints) -> _Bools:
             """Which windows begin after such a row."""
-            before = windows.starts - 1
-            _, found, _ = rows_between(pool.keys[chosen], pool.times[chosen], windows.keys, before, before)
-            return found > 0
+            return have(rows, pool.times, windows.starts - 1, windows.starts - 1)
 
-        old = ~is_new[row]
-        was_there = any_of(old) & (any_of(old & ends) | after(~is_new))
-        is_there = any_of(ends) | after(np.ones(len(is_new), np.bool_))
-        given = is_there[of] & (is_new[row] | ~was_there[of])
-        of, row = of[given], row[given]
+        of, row = within(new, np.arange(len(windows.starts)))
+        takes = ends[of] >= pool.closed[row]
+        of, row = of[takes], row[takes]
+        own_of_new = np.bincount(of[own[row] == windows.starts[of]], minlength=len(windows.starts)) > 0
+        own_of_old = have(old, own, windows.starts, windows.starts)
+        after_old = after(old)
+        was_there = have(old, pool.times, windows.starts, ends) & (own_of_old | after_old)
+        is_there = own_of_old | own_of_new | after_old | after(new)
+        given = is_there[of]
+        of_old, row_old = within(old, np.flatnonzero(is_there & ~was_there))
+        of, row = np.concatenate([of[given], of_old]), np.concatenate([row[given], row_old])
         in_order = np.lexsort([row, of])
         return windows.starts[of[in_order]], row[in_order]
 

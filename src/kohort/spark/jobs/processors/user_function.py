@@ -251,7 +251,10 @@ class UserFunctionProcessor:
         if not len(rows.keys):
             # Between what was read and what will be, and behind what other such epochs have added.
             place, piece = max(task.position - 1, 0), task.now
-        kept = {name: self._kept(name, kind, task, len(groups.keys)) for name, kind in self.kinds.items()}
+        kept = {
+            name: self._kept(name, kind, task, max(len(groups.keys), len(rows.keys)))
+            for name, kind in self.kinds.items()
+        }
         states: dict[str, Any] = {
             name: ListState(name, kept[name], groups, place, piece)
             if kind == "list"
@@ -302,7 +305,7 @@ class UserFunctionProcessor:
             tables.append(pa.table([columns[each] for each in self.output.names], names=self.output.names))
         return pa.concat_tables(tables).combine_chunks()
 
-    def _kept(self, name: str, kind: str, task: TaskState, groups: int) -> State | ExpiringState:
+    def _kept(self, name: str, kind: str, task: TaskState, entries: int) -> State | ExpiringState:
         """A state; one with a time to live has lost some of what has expired."""
         state = task.states[name]
         if name not in self.ttls:
@@ -310,7 +313,7 @@ class UserFunctionProcessor:
         ttl_ms, by_clock = self.ttls[name]
         now = task.now if by_clock else task.stream_time
         expiring = ExpiringState(state, task.states[f"{name}-{TTL}"], ttl_ms, now)
-        expiring.expire(groups, lists=kind == "list")
+        expiring.expire(entries, lists=kind == "list")
         return expiring
 
     def _due(self, state: State, now: int | None) -> pa.Table:
