@@ -81,7 +81,7 @@ class Epochs:
         self._harness, self._plan, self._jobs = harness, subtopology_plan_of(subtopology), harness.jobs(subtopology)
         self._merger = None if merger is None else subtopology_plan_of(merger).branches[0]
         self._merger_times: dict[int, int | None] = dict.fromkeys(range(PARTITIONS))
-        self._topic = subtopology.input.topic if subtopology.input else ""
+        self._topic = subtopology.input.topics[0] if subtopology.input else ""
         self._times: dict[int, int | None] = {}
         self._positions = [0] * PARTITIONS
         self._number = 0
