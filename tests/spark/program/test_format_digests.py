@@ -12,7 +12,7 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.program.aggregates import avg, count
-from kohort.spark.program.committed_metadata import MOST_OF_FORMATS, Fingerprint, committed_by, metadata
+from kohort.spark.program.committed_metadata import MOST_OF_FORMATS, Fingerprint, committed_by, metadata, noted
 from kohort.spark.program.compiled import Aggregate, AggregateSpec, CompiledSubtopology, Program, RowsInput, Store
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats
@@ -69,19 +69,19 @@ def test_state_is_found_again_by_the_next_version_of_kohort() -> None:
 def test_formats_that_are_too_long_are_left_out() -> None:
     fingerprint = Fingerprint("p")
     wide = {"wide": StoreFormat("k", {f"column{number}": "123456" for number in range(200)})}
-    assert committed_by(metadata(7, fingerprint, formats=wide)) == (7, fingerprint, None, None)
+    assert committed_by(metadata(7, fingerprint, formats=noted(wide))) == (7, fingerprint, None, None)
     some = {"some": StoreFormat("k", {f"column{number}": "123456" for number in range(50)})}
-    text = metadata(7, fingerprint, 9, some)
+    text = metadata(7, fingerprint, 9, noted(some))
     assert MOST_OF_FORMATS / 3 < len(text) < MOST_OF_FORMATS
     assert committed_by(text) == (7, fingerprint, 9, some)
-    assert committed_by(metadata(7, fingerprint, formats={})) == (7, fingerprint, None, {})
+    assert committed_by(metadata(7, fingerprint, formats=noted({}))) == (7, fingerprint, None, {})
     assert committed_by('{"stream_time":1,"program":"p","stores":[3]}') is None
 
 
 def test_repartition_topics_that_nobody_reads_any_more_keep_in_mind_that_rows_are_missed() -> None:
     other = program(aggregate=spec("late", changelog="app-late-changelog"))
     offsets = {
-        TopicPartition(topic, 0): OffsetAndMetadata(5, metadata=metadata(1, Fingerprint("p"), None, formats))
+        TopicPartition(topic, 0): OffsetAndMetadata(5, metadata=metadata(1, Fingerprint("p"), None, noted(formats)))
         for topic, formats in (*formats_of(program()).items(), ("elsewhere", {"kept": StoreFormat("k", {})}))
     }
     marked = without_readers(other, offsets)

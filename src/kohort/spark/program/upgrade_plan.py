@@ -13,7 +13,7 @@ from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.cluster_reading import committed_offsets, described_group
-from kohort.spark.program.committed_metadata import committed_by, metadata
+from kohort.spark.program.committed_metadata import committed_by, metadata, noted
 from kohort.spark.program.compiled import Program, TopicInput
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.source_topics import matched_topics, patterns_of, with_topics
@@ -318,7 +318,7 @@ def without_readers(
         if at.topic in ours or not _is_internal(program, at.topic) or said is None or not said.formats:
             continue
         if not all(store.left for store in said.formats.values()):
-            left = carried(said.formats, {})
+            left = noted(carried(said.formats, {}))
             found[at] = each._replace(metadata=metadata(said.stream_time, said.program, said.until, left))
     return found
 

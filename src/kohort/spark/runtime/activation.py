@@ -17,7 +17,7 @@ from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Restoring
-from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata
+from kohort.spark.program.committed_metadata import Fingerprint, NotedFormats, committed_by, metadata, noted
 from kohort.spark.program.store_formats import StoreFormats, carried
 from kohort.spark.program.upgrade_rules import read_again
 from kohort.spark.runtime.application_plan import ApplicationPlan
@@ -38,13 +38,13 @@ class Activated(NamedTuple):
         positions: the next offset, by partition.
         stream_time: that it goes on from (ms; None: nothing read yet).
         until: where the batch ends that was begun there and isn't known to be done, by partition.
-        formats: what is to be committed of what its stores hold, by partition.
+        formats: what is to be committed of what its stores hold, by partition. None: nothing.
     """
 
     positions: dict[TopicPartition, int]
     stream_time: int | None
     until: Mapping[TopicPartition, int] = {}
-    formats: Mapping[TopicPartition, StoreFormats] = {}
+    formats: Mapping[TopicPartition, NotedFormats | None] = {}
 
 
 class Activation:
@@ -101,11 +101,13 @@ class Activation:
 
     def _formats(
         self, task: TaskId, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
-    ) -> dict[TopicPartition, StoreFormats]:
+    ) -> dict[TopicPartition, NotedFormats | None]:
         """What is to be committed of what its stores hold: with what they held before."""
         ours = self._plan.subtopologies[task.subtopology].formats
         return {
-            at: carried(_formats_of(was) or {}, ours[at.topic]) for at, was in committed.items() if at.topic in ours
+            at: noted(carried(_formats_of(was) or {}, ours[at.topic]))
+            for at, was in committed.items()
+            if at.topic in ours
         }
 
     async def _committed(self, task: TaskId) -> dict[TopicPartition, OffsetAndMetadata | None]:
@@ -125,7 +127,7 @@ class Activation:
         self,
         task: TaskId,
         committed: Mapping[TopicPartition, OffsetAndMetadata | None],
-        formats: Mapping[TopicPartition, StoreFormats],
+        formats: Mapping[TopicPartition, NotedFormats | None],
     ) -> tuple[dict[TopicPartition, int], int | None]:
         """Where the task reads on, and its stream time."""
         subtopology, program = self._plan.subtopologies[task.subtopology], self._plan.fingerprint
