@@ -179,26 +179,14 @@ async def upgrade_plan(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, TopicInfo],
 ) -> UpgradePlan:
-    """The same, where what else there is was read already. Raises as `read_plan`."""
-    ends = await _ends(admin, program, topics)
-    return planned(program, group, committed, topics, ends)
-
-
-def planned(
-    program: Program,
-    group: GroupDescription | None,
-    committed: Mapping[TopicPartition, OffsetAndMetadata],
-    topics: Mapping[str, TopicInfo],
-    ends: Mapping[TopicPartition, tuple[int, int]],
-) -> UpgradePlan:
-    """The plan, of what is known.
+    """The same, where what else there is was read already. Raises as `read_plan`.
 
     Args:
         group: None if there is none.
         committed: what it has committed.
         topics: those of the cluster.
-        ends: of internal topics, the first offset and the one after the last.
     """
+    ends = await _ends(admin, program, topics)
     formats: dict[str, StoreFormats] = {}
     for subtopology in program.subtopologies:
         formats |= store_formats(subtopology)
@@ -293,6 +281,7 @@ def _has_records(topic: str, ends: Mapping[TopicPartition, tuple[int, int]]) -> 
 async def _ends(
     admin: Admin, program: Program, topics: Mapping[str, TopicInfo]
 ) -> dict[TopicPartition, tuple[int, int]]:
+    """Of internal topics' partitions, the first offset and the one after the last."""
     prefix = f"{program.application_id}-"
     wanted = [
         TopicPartition(name, number)
