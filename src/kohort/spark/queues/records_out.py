@@ -7,11 +7,11 @@ from typing import Final
 
 import pyarrow as pa
 
+from kohort.spark.letter_headers import letter_headers
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.settlement import Numbers
 
 JSON: Final = "json"
-_ERRORS: Final = "__streams.errors."
 
 
 def key_column(number: int) -> str:
@@ -50,7 +50,7 @@ def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[st
 
 
 def dead_letters(topic: str, records: pa.Table, rows: Numbers, reasons: Mapping[int, str]) -> pa.Table:
-    """Records as they were, with the reason and the place in headers more, by Kafka Streams' names (KIP-1034).
+    """Records as they were, with the reason and the place in headers more (`letter_headers`).
 
     Args:
         topic: where they are from.
@@ -63,10 +63,7 @@ def dead_letters(topic: str, records: pa.Table, rows: Numbers, reasons: Mapping[
     headers = [
         [
             *(each["headers"] or ()),
-            _header("message", reasons.get(row, "")),
-            _header("topic", topic),
-            _header("partition", str(each["partition"])),
-            _header("offset", str(each["offset"])),
+            *letter_headers(reasons.get(row, ""), topic, each["partition"], each["offset"]),
         ]
         for row, each in zip(rows.tolist(), said, strict=True)
     ]
@@ -78,7 +75,3 @@ def without_values(letters: pa.Table) -> pa.Table:
     """Dead letters whose values are left out, since with them they are too large: their place says where to look."""
     at = letters.schema.get_field_index("value")
     return letters.set_column(at, letters.schema.field(at), pa.nulls(letters.num_rows, letters.schema.field(at).type))
-
-
-def _header(name: str, value: str) -> dict[str, object]:
-    return {"key": f"{_ERRORS}{name}", "value": value.encode()}
