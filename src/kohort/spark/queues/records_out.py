@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from kohort.spark.jobs.stages.encode_values import ValueEncoding, encoder_of
 from kohort.spark.letter_headers import letter_headers
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.settlement import Numbers
@@ -32,8 +33,6 @@ def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[st
     """
     from pyspark.sql.types import StructType
 
-    from kohort.spark.formats import encoder
-
     if not results.num_rows:
         return
     for number, output in enumerate(queue.outputs):
@@ -41,8 +40,8 @@ def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[st
             values = results.column(value_column(number)).cast(pa.binary())
         else:
             schema = StructType([queue.result[name] for name in output.columns])
-            encode = encoder(output.format, schema, output.avro_schema, None, output.delimiter).encode
-            values = encode(results.select(output.columns).combine_chunks())
+            encoding = ValueEncoding(output.format, schema.json(), output.avro_schema, delimiter=output.delimiter)
+            values = encoder_of(encoding).encode(results.select(output.columns).combine_chunks())
         keys = pa.nulls(results.num_rows, pa.binary())
         if output.key is not None:
             keys = results.column(key_column(number)).cast(pa.binary())
