@@ -38,8 +38,8 @@ class Joining(NamedTuple):
         before: the fingerprints of other programs that have committed, and whose state it goes on with.
     """
 
-    topology_epoch: int = 0
-    before: tuple[str, ...] = ()
+    topology_epoch: int
+    before: tuple[str, ...]
 
 
 async def check_against(admin: Admin, program: Program, group_protocol: GroupProtocol = "streams") -> Joining:

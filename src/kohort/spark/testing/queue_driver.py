@@ -124,9 +124,7 @@ class _MemoryWorker:
         plain_decimals = spark.conf.get("spark.sql.ansi.enabled") == "true"
         self._input = InputRows(queue.source, plain_decimals=plain_decimals)
         self._jobs = QueueJobs(spark, queue)
-        letters = queue.settings.dead_letters
-        topics = [*(each.topic for each in queue.outputs), *([] if letters is None else [letters])]
-        self._sent: dict[str, list[pa.Table]] = {topic: [] for topic in topics}
+        self._sent: dict[str, list[pa.Table]] = {topic: [] for topic in queue.written}
         self._acquired: pa.Table | None = None
         self._offset = 0
         self._settlement: Settlement | None = None
