@@ -16,7 +16,7 @@ from kohort.spark.program.cluster_reading import committed_offsets, described_gr
 from kohort.spark.program.committed_metadata import committed_by, metadata, noted
 from kohort.spark.program.compiled import Program, TopicInput
 from kohort.spark.program.format_digests import store_formats
-from kohort.spark.program.source_topics import matched_topics, patterns_of, with_topics
+from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.program.store_formats import StoreFormats, carried
 from kohort.spark.program.topology_epochs import same_topology
 from kohort.spark.program.upgrade_rules import UNKNOWN, Fate, StoreChange, StoresNow, store_changes
@@ -163,10 +163,8 @@ async def read_plan(admin: Admin, program: Program) -> UpgradePlan:
         KafkaError, ClientError: the cluster can't be asked.
     """
     topics = await admin.topics.list(internal=True)
-    if patterns_of(program):
-        program = with_topics(
-            program, matched_topics(program, [name for name, each in topics.items() if not each.internal])
-        )
+    there = [name for name, each in topics.items() if not each.internal]
+    program = with_topics(program, matched_topics(program, there))
     group = await described_group(admin, program.application_id)
     committed = await committed_offsets(admin, program.application_id)
     return await upgrade_plan(admin, program, group, committed, topics)
