@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from benchmarks.pipeline.programs.structured import ROCKSDB
 from benchmarks.processors.rows import COLUMNS, FIRST, epoch, told
-
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class Totals(StatefulProcessor):
@@ -42,7 +41,7 @@ def main(keys: int, epochs: int) -> None:
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", 2)
-        .config("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
+        .config(map=ROCKSDB)
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -10,7 +10,7 @@ import pytest
 from kohort.cli.client.store_reset import store_belongings
 from kohort.client.admin import Admin
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata
+from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata, noted
 from kohort.spark.program.store_formats import StoreFormat, StoreFormats
 from tests.cli.administering import cluster, rows
 from tests.cli.support import invoke
@@ -22,7 +22,7 @@ T0, ROWS0 = TopicPartition("t", 0), TopicPartition("app-totals-repartition", 0)
 
 def at(offset: int, **formats: StoreFormat) -> OffsetAndMetadata:
     named: StoreFormats = dict(formats)
-    return OffsetAndMetadata(offset, metadata=metadata(5, Fingerprint("p"), 9, named))
+    return OffsetAndMetadata(offset, metadata=metadata(5, Fingerprint("p"), 9, noted(named)))
 
 
 def test_a_store_goes_with_its_changelog_and_its_rows_alone() -> None:

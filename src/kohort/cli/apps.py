@@ -174,7 +174,7 @@ def plan(
     require("spark", "kohort apps plan", SPARK)
     from kohort.cli.client.load_application import load_application
     from kohort.cli.client.upgrade_report import plan_as_json, plan_table
-    from kohort.client.errors import ClientError, PartialFailureError
+    from kohort.client.errors import ClientError
     from kohort.protocol.errors import KafkaError
     from kohort.spark.errors import ProgramError
 
@@ -182,8 +182,6 @@ def plan(
     try:
         found = application.plan_upgrade()
     except ProgramError as error:
-        fail(str(error), 1)
-    except PartialFailureError as error:
         fail(str(error), 1)
     except (KafkaError, ClientError) as error:
         fail(explain(error), 1)

@@ -21,7 +21,7 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program import cluster_checks
 from kohort.spark.program.aggregates import count
 from kohort.spark.program.cluster_checks import check_against
-from kohort.spark.program.committed_metadata import Fingerprint, metadata
+from kohort.spark.program.committed_metadata import Fingerprint, metadata, noted
 from kohort.spark.program.compiled import AggregateSpec, Program, RowsInput, TopicInput
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.format_digests import store_formats
@@ -169,7 +169,7 @@ def test_expressions_of_another_program_are_compared_by_name(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     before, now = (StoreFormat("k", {"n": "1", "total": f"2:{printed}"}) for printed in "ab")
-    said = metadata(1, Fingerprint("other"), formats={"d": before})
+    said = metadata(1, Fingerprint("other"), formats=noted({"d": before}))
     monkeypatch.setattr(cluster_checks, "store_formats", lambda _: {"flights": {"d": now}})
     cluster_checks._compare_expressions(program(), {TopicPartition("flights", 0): OffsetAndMetadata(7, metadata=said)})
     assert "app: the expressions of d.total aren't those that the state was made with" in caplog.text
@@ -207,7 +207,7 @@ def test_a_changed_program_goes_on_with_what_another_has_left(kohort_broker: Bro
             formats = {topic: each for part in before.subtopologies for topic, each in store_formats(part).items()}
             said = {
                 TopicPartition(topic, 0): OffsetAndMetadata(
-                    0, metadata=metadata(1, before.fingerprint, formats=formats.get(topic))
+                    0, metadata=metadata(1, before.fingerprint, formats=noted(formats[topic]))
                 )
                 for topic in (flights, partials)
             }
@@ -256,7 +256,7 @@ def test_a_plan_knows_which_topics_a_pattern_matches(kohort_broker: Broker) -> N
         parts = (replace(before.subtopologies[0], input=read), *before.subtopologies[1:])
         made = topology(parts, AppSettings.of(name, "localhost:9092"))
         by_pattern = replace(before, subtopologies=parts, topology=made, fingerprint=fingerprint(parts))
-        at = OffsetAndMetadata(7, metadata=metadata(1, by_pattern.fingerprint, formats={}))
+        at = OffsetAndMetadata(7, metadata=metadata(1, by_pattern.fingerprint, formats=noted({})))
         await admin.group_offsets.alter(name, {TopicPartition(f"{name}.flights", 0): at})
         plan = await read_plan(admin, by_pattern)
         assert [(each.topic, each.fate) for each in plan.sources] == [

@@ -12,7 +12,7 @@ from aiohttp import ClientError
 
 from kohort.http_access import HttpAccess
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.queries import http_server
+from kohort.spark.queries import bounded_server, http_server
 from tests.certificates import Certificates
 from tests.spark.queries.fakes import PARTITIONS, Instances, partition_of, window_key
 from tests.spark.queries.test_http_server import PATH, VALUE
@@ -81,7 +81,8 @@ def test_client_certificates(tmp_path: Path) -> None:
 
 
 def test_one_who_sends_no_whole_request_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "FIRST_REQUEST_S", 0.05)
+    for module in (bounded_server, http_server):
+        monkeypatch.setattr(module, "FIRST_REQUEST_S", 0.05)
 
     async def test(two: Instances) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", two.servers[0].port)
@@ -100,7 +101,7 @@ def test_one_who_sends_no_whole_request_is_cut_off(tmp_path: Path, monkeypatch: 
 
 
 def test_many_who_send_nothing_keep_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(bounded_server, "MAX_CONNECTIONS", 8)
 
     async def test(two: Instances) -> None:
         silent = [await asyncio.open_connection("127.0.0.1", two.servers[0].port) for _ in range(8)]

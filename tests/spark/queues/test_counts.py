@@ -45,13 +45,12 @@ def test_a_broker_that_renews_nothing_is_noticed() -> None:
 
 def test_lines_come_at_most_every_ten_seconds_and_at_the_end() -> None:
     now, file = [0.0], io.StringIO()
-    progress = QueueProgress("app", file, lambda: now[0])
     counts = QueueCounts("jobs")
-    progress.add(counts)
+    progress = QueueProgress("app", [counts], file, lambda: now[0])
     for at in (0.0, 5.0, 10.0, 11.0):
         now[0] = at
         counts.acquired += 1
-        counts.changed(counts)
+        counts.changed()
     progress.close()
     texts = [line.split(" ", 1)[1] for line in file.getvalue().splitlines()]
     assert texts == [f"app: queue jobs: {count} acquired, 0 accepted" for count in (1, 3, 4)]

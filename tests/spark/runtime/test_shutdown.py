@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ pytest.importorskip("pyspark")
 
 from kohort.spark import StreamsApp
 from kohort.spark.runtime.application import run_application
+from kohort.streams.topology import Topology
 
 
 async def ended(stopping: Shutdown) -> bool:
@@ -57,15 +59,15 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
         app.stop()
         app.stop()
 
-    def compile_(_: object) -> None:
+    def compile_(_: object) -> object:
         compiled.append(True)
         if len(compiled) > 1:
             app.stop()  # while it comes to run
+        return SimpleNamespace(topology=Topology({}))
 
     monkeypatch.setattr("kohort.spark.runtime.application.run_application", run_and_stop)
     monkeypatch.setattr(app, "compile", compile_)
     monkeypatch.setattr("kohort.spark.app.register_schemas", lambda _: None)
-    monkeypatch.setattr("kohort.spark.runtime.topic_watch.patterns_of", lambda _: frozenset())
     app.stop()
     app.run(object())  # type: ignore[arg-type]
     (stopping,) = began

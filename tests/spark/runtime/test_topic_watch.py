@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,13 +44,13 @@ class NoAdmin(contextlib.AbstractAsyncContextManager[Any]):
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None], Stopping], None]:
     monkeypatch.setattr(topic_watch, "_LOOK_S", 0.01)
     monkeypatch.setattr(topic_watch, "Admin", NoAdmin)
-    monkeypatch.setattr(topic_watch, "patterns_of", lambda _: {"o.*"})
     monkeypatch.setattr(
         topic_watch, "matched_topics", lambda _, names: {"o.*": tuple(name for name in names if name[0] == "o")}
     )
     monkeypatch.setattr(topic_watch, "with_topics", lambda _, found: found["o.*"])
-    nothing: Any = None
-    return lambda once, stopping: run_with_topics(nothing, nothing, once, stopping)
+    program: Any = SimpleNamespace(topology=SimpleNamespace(source_patterns={"o.*"}))
+    client: Any = None
+    return lambda once, stopping: run_with_topics(program, client, once, stopping)
 
 
 def test_it_runs_again_with_what_is_there(

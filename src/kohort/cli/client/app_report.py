@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from kohort.cli.client.group_report import GroupReport, members_tables, read_groups
 from kohort.cli.client.tables import numbers, table
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
+from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.spark.program.committed_metadata import committed_by
 from kohort.spark.program.store_formats import ROWS
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 _CHANGELOG: Final = "-changelog"
 _REPARTITION: Final = "-repartition"
-_CLASSIC: Final = "stream"
-"""The protocol type of streams applications in classic groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +80,14 @@ class AppReport:
 def may_be_application(group: GroupListing) -> bool:
     """Whether a group may be a streams application's; an empty classic group is one if it has committed as one."""
     return group.type is GroupType.STREAMS or (
-        group.type is GroupType.CLASSIC and group.protocol_type in ("", _CLASSIC)
+        group.type is GroupType.CLASSIC and group.protocol_type in ("", PROTOCOL_TYPE)
     )
 
 
 def is_application(report: AppReport) -> bool:
     """Whether it is one."""
     group = report.group.group
-    return group.type is GroupType.STREAMS or group.protocol_type == _CLASSIC or report.kohorts
+    return group.type is GroupType.STREAMS or group.protocol_type == PROTOCOL_TYPE or report.kohorts
 
 
 async def read_apps(admin: Admin, names: Iterable[str]) -> list[AppReport]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.cli.terminal import Line
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.program.committed_metadata import Committed, committed_by, metadata
+from kohort.spark.program.committed_metadata import Committed, committed_by, metadata, noted
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -124,4 +124,4 @@ def store_as_json(application_id: str, found: StoreBelongings, *, done: bool) ->
 
 def _without(said: Committed, stores: Collection[str]) -> str:
     formats = {name: each for name, each in (said.formats or {}).items() if name not in stores}
-    return metadata(said.stream_time, said.program, said.until, formats)
+    return metadata(said.stream_time, said.program, said.until, noted(formats))

@@ -15,9 +15,10 @@ So a flat JSON object of numbers, strings and booleans holds them all, which eve
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql import types as T  # noqa: N812
 
@@ -109,6 +110,12 @@ def shown(column: Column, kind: T.DataType) -> Column:
     assert isinstance(kind, T.StructType)
     fields = [shown(column.getField(each.name), each.dataType).alias(each.name) for each in kind.fields]
     return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def shown_object(rows: DataFrame, names: Iterable[str]) -> Column:
+    """Columns of rows as a JSON object, as topics show it."""
+    fields = [shown(column(name), rows.schema[name].dataType).alias(name) for name in names]
+    return F.to_json(F.struct(*fields), JSON_OPTIONS)
 
 
 def _has_times(kind: T.DataType) -> bool:

@@ -20,6 +20,7 @@ from kohort.spark.jobs.column_encoding import (
     encoded_schema,
     nullable,
     shown,
+    shown_object,
 )
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.key_encoding import key_text, store_key
@@ -65,8 +66,7 @@ def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> Data
         condition = F.expr(terminal.tombstone) if isinstance(terminal.tombstone, str) else terminal.tombstone
         deletes = F.coalesce(condition, F.lit(False))
     if terminal.format == "json":
-        fields = [shown(column(name), rows.schema[name].dataType).alias(name) for name in names]
-        value = F.to_json(F.struct(*fields), JSON_OPTIONS)
+        value = shown_object(rows, names)
         value = value if deletes is None else F.when(~deletes, value)
         return records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time), *more)
     passed = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP), *more]

@@ -38,8 +38,8 @@ class Joining(NamedTuple):
         before: the fingerprints of other programs that have committed, and whose state it goes on with.
     """
 
-    topology_epoch: int = 0
-    before: tuple[str, ...] = ()
+    topology_epoch: int
+    before: tuple[str, ...]
 
 
 async def check_against(admin: Admin, program: Program, group_protocol: GroupProtocol = "streams") -> Joining:
@@ -132,17 +132,10 @@ def _check_group(program: Program, group: GroupDescription | None, group_protoco
         )
     if group.topology is None or not group.members or same_topology(program, group):
         return
-    theirs = {
-        name: (frozenset(each.inputs), frozenset(topic.name for topic in each.changelogs))
-        for name, each in group.topology.subtopologies.items()
-    }
-    ours = {
-        name: (frozenset(each.inputs), frozenset(topic.name for topic in each.changelogs))
-        for name, each in program.topology.subtopologies.items()
-    }
+    difference = _difference(group.topology.required_topics, program.topology.required_topics)
     raise ProgramError(
-        f"the group {name!r} runs another topology under this application_id: {_difference(theirs, ours)}. Stop its "
-        f"instances before you start the changed program; app.plan_upgrade() says what it goes on with then"
+        f"the group {name!r} runs another topology under this application_id: {difference}. Stop its instances before "
+        f"you start the changed program; app.plan_upgrade() says what it goes on with then"
     )
 
 
@@ -153,14 +146,8 @@ def _protocol_of(group: GroupDescription) -> GroupProtocol | None:
     return "classic" if group.type == "classic" and group.protocol_type == PROTOCOL_TYPE else None
 
 
-_Topics = Mapping[str, tuple[frozenset[str], frozenset[str]]]
-
-
-def _difference(theirs: _Topics, ours: _Topics) -> str:
-    def topics(subtopologies: _Topics) -> set[str]:
-        return {topic for pair in subtopologies.values() for some in pair for topic in some}
-
-    gone, new = sorted(topics(theirs) - topics(ours)), sorted(topics(ours) - topics(theirs))
+def _difference(theirs: frozenset[str], ours: frozenset[str]) -> str:
+    gone, new = sorted(theirs - ours), sorted(ours - theirs)
     differences = []
     if gone:
         differences.append(f"it has {', '.join(gone)}, which this program hasn't")

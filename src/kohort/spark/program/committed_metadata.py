@@ -7,6 +7,7 @@ where rows go to a function of the user's, the end of the batch that begins at t
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,9 @@ _DIGEST: Final = 8
 """Digits of an expression's digest."""
 MOST_OF_FORMATS: Final = 3_000
 """Characters of formats: brokers take 4,096 of metadata (`offset.metadata.max.bytes`), so longer ones are left out."""
+
+NotedFormats = Mapping[str, Any]
+"""Formats as JSON has them."""
 
 
 @dataclass(frozen=True)
@@ -52,19 +56,23 @@ class Committed(NamedTuple):
     formats: StoreFormats | None = None
 
 
+def noted(formats: StoreFormats) -> NotedFormats | None:
+    """Formats as metadata has them; None where they are too long for it."""
+    plain = as_plain(formats)
+    return plain if len(json.dumps(plain, separators=(",", ":"))) <= MOST_OF_FORMATS else None
+
+
 def metadata(
-    stream_time: int | None, program: Fingerprint, until: int | None = None, formats: StoreFormats | None = None
+    stream_time: int | None, program: Fingerprint, until: int | None = None, formats: NotedFormats | None = None
 ) -> str:
-    """The text of the metadata, without the formats where they are too long."""
+    """The text of the metadata. Its formats are those of `noted`."""
     said: dict[str, Any] = {"stream_time": stream_time, "program": program.text}
     if until is not None:
         said["until"] = until
     if program.expressions:
         said["expressions"] = "".join(program.expressions)
     if formats is not None:
-        plain = as_plain(formats)
-        if len(json.dumps(plain, separators=(",", ":"))) <= MOST_OF_FORMATS:
-            said["stores"] = plain
+        said["stores"] = formats
     return json.dumps(said, separators=(",", ":"))
 
 

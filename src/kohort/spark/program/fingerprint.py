@@ -54,11 +54,6 @@ def column_expressions(spec: AggregateSpec) -> dict[str, str]:
     return {name: _digest(json.dumps(texts), 8) for name, texts in found.items() if texts}
 
 
-def subtopology_identity(subtopology: CompiledSubtopology) -> Any:
-    """All that is in the fingerprint of a subtopology, but for its place among the others."""
-    return {**_subtopology(subtopology), "id": ""}
-
-
 def aggregate_keys(spec: AggregateSpec) -> Any:
     """What in the fingerprint of an aggregate is of its keys, its windows and where they are, not of its columns."""
     return {name: said for name, said in _aggregate(spec).items() if name not in ("name", "state", "by")}

@@ -8,19 +8,17 @@
 | table | the key | a column of its rows |
 | state of a processor | groups, kind, keys of a map, buckets, what the processor does | a column of what is kept |
 | rows of a repartition topic | the columns that they are partitioned by | a column |
-| any other store | all of its subtopology | none |
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.spark.program.aggregates.identity import identity
 from kohort.spark.program.compiled import Aggregate, AggregateSpec, CompiledSubtopology, RowsInput, TableStore
-from kohort.spark.program.fingerprint import aggregate_keys, column_expressions, state_keys, subtopology_identity
+from kohort.spark.program.fingerprint import aggregate_keys, column_expressions, state_keys
 from kohort.spark.program.processor_specs import Process, StateSpec
 from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats, with_expression
 
@@ -40,8 +38,7 @@ def store_formats(subtopology: CompiledSubtopology) -> dict[str, StoreFormats]:
         stores |= _waiting(subtopology)
         if isinstance(subtopology.input, RowsInput):
             stores[ROWS] = _rows(subtopology.input)
-        others = _others(subtopology, {*stores, *(each.name for each in subtopology.tables)})
-        found |= dict.fromkeys(subtopology.input.topics, stores | others)
+        found |= dict.fromkeys(subtopology.input.topics, stores)
     return found
 
 
@@ -85,12 +82,6 @@ def _table(table: TableStore) -> StoreFormat:
 
 def _state(step: Process, state: StateSpec) -> StoreFormat:
     return StoreFormat(_digest(["state", state_keys(step, state.store)], _KEYS), _columns(state.columns))
-
-
-def _others(subtopology: CompiledSubtopology, described: Collection[str]) -> dict[str, StoreFormat]:
-    """Stores of other kinds: they are only kept by a program whose whole subtopology is the same."""
-    same = _digest(subtopology_identity(subtopology), _KEYS)
-    return {each.name: StoreFormat(same, {}) for each in subtopology.stores if each.name not in described}
 
 
 def _rows(read: RowsInput) -> StoreFormat:

@@ -57,11 +57,6 @@ def source_topics(topic: str | Sequence[str] | None, pattern: str | None) -> Sou
     return SourceTopics(names[0], tuple(names[1:]))
 
 
-def patterns_of(program: Program) -> frozenset[str]:
-    """The patterns that a program's streams read by."""
-    return program.topology.source_patterns
-
-
 def matched_topics(program: Program, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Which of a cluster's topics each pattern of a program means: those that the program doesn't read or keep itself.
 
@@ -69,7 +64,7 @@ def matched_topics(program: Program, topics: Iterable[str]) -> dict[str, tuple[s
     """
     own = program.topology.required_topics | INTERNAL_TOPICS
     there = sorted(set(topics) - own)
-    return {pattern: tuple(matching(pattern, there)) for pattern in sorted(patterns_of(program))}
+    return {pattern: tuple(matching(pattern, there)) for pattern in sorted(program.topology.source_patterns)}
 
 
 def with_topics(program: Program, found: dict[str, tuple[str, ...]]) -> Program:

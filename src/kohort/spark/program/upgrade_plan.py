@@ -13,10 +13,10 @@ from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.cluster_reading import committed_offsets, described_group
-from kohort.spark.program.committed_metadata import committed_by, metadata
+from kohort.spark.program.committed_metadata import committed_by, metadata, noted
 from kohort.spark.program.compiled import Program, TopicInput
 from kohort.spark.program.format_digests import store_formats
-from kohort.spark.program.source_topics import matched_topics, patterns_of, with_topics
+from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.program.store_formats import StoreFormats, carried
 from kohort.spark.program.topology_epochs import same_topology
 from kohort.spark.program.upgrade_rules import UNKNOWN, Fate, StoreChange, StoresNow, store_changes
@@ -163,10 +163,8 @@ async def read_plan(admin: Admin, program: Program) -> UpgradePlan:
         KafkaError, ClientError: the cluster can't be asked.
     """
     topics = await admin.topics.list(internal=True)
-    if patterns_of(program):
-        program = with_topics(
-            program, matched_topics(program, [name for name, each in topics.items() if not each.internal])
-        )
+    there = [name for name, each in topics.items() if not each.internal]
+    program = with_topics(program, matched_topics(program, there))
     group = await described_group(admin, program.application_id)
     committed = await committed_offsets(admin, program.application_id)
     return await upgrade_plan(admin, program, group, committed, topics)
@@ -179,26 +177,14 @@ async def upgrade_plan(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, TopicInfo],
 ) -> UpgradePlan:
-    """The same, where what else there is was read already. Raises as `read_plan`."""
-    ends = await _ends(admin, program, topics)
-    return planned(program, group, committed, topics, ends)
-
-
-def planned(
-    program: Program,
-    group: GroupDescription | None,
-    committed: Mapping[TopicPartition, OffsetAndMetadata],
-    topics: Mapping[str, TopicInfo],
-    ends: Mapping[TopicPartition, tuple[int, int]],
-) -> UpgradePlan:
-    """The plan, of what is known.
+    """The same, where what else there is was read already. Raises as `read_plan`.
 
     Args:
         group: None if there is none.
         committed: what it has committed.
         topics: those of the cluster.
-        ends: of internal topics, the first offset and the one after the last.
     """
+    ends = await _ends(admin, program, topics)
     formats: dict[str, StoreFormats] = {}
     for subtopology in program.subtopologies:
         formats |= store_formats(subtopology)
@@ -293,6 +279,7 @@ def _has_records(topic: str, ends: Mapping[TopicPartition, tuple[int, int]]) -> 
 async def _ends(
     admin: Admin, program: Program, topics: Mapping[str, TopicInfo]
 ) -> dict[TopicPartition, tuple[int, int]]:
+    """Of internal topics' partitions, the first offset and the one after the last."""
     prefix = f"{program.application_id}-"
     wanted = [
         TopicPartition(name, number)
@@ -318,7 +305,7 @@ def without_readers(
         if at.topic in ours or not _is_internal(program, at.topic) or said is None or not said.formats:
             continue
         if not all(store.left for store in said.formats.values()):
-            left = carried(said.formats, {})
+            left = noted(carried(said.formats, {}))
             found[at] = each._replace(metadata=metadata(said.stream_time, said.program, said.until, left))
     return found
 

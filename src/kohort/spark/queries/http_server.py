@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -15,7 +15,7 @@ from kohort.http_access import CHALLENGE, OPEN, HttpAccess
 from kohort.protocol.records.partitioner import partition_of
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
-from kohort.spark.queries.listening_sockets import listening_sockets
+from kohort.spark.queries.bounded_server import FIRST_REQUEST_S, BoundedServer, metrics_page
 from kohort.spark.queries.peer_client import FORWARDED, MESSAGE_PACK, PeerClient, address
 from kohort.spark.queries.peer_messages import MissingPartition, PeerQuery, QueryResult, decode_query, encode
 from kohort.spark.queries.query_router import GLOBAL, QueryRouter
@@ -31,17 +31,10 @@ _aiohttp_log: Final = logging.getLogger("kohort.spark.queries.http")
 
 _aiohttp_log.setLevel(logging.CRITICAL)
 
-MAX_CONNECTIONS: Final = 256
-"""At a time. One more costs the oldest that has sent no request its connection, or is closed where there is none."""
-
-FIRST_REQUEST_S: Final = 10.0
-"""Time for a new connection to send a whole request."""
-
 _MAX_LINE: Final = 64 * 1024
 _MAX_FIELDS: Final = 32
 _CLOSE: Final = {"Connection": "close"}
 _JSON: Final = "application/json"
-_PROMETHEUS: Final = "text/plain; version=0.0.4"
 _HELP: Final = {
     "/stores": "the stores, and what is open here",
     "/stores/{name}/{key}": "the value of a key",
@@ -52,7 +45,7 @@ _HELP: Final = {
 }
 
 
-class QueryServer:
+class QueryServer(BoundedServer):
     """Serves queries over HTTP in the instance's event loop; stores are read in threads.
 
         server = QueryServer(instance, overview, metrics, "0.0.0.0", 8080)
@@ -77,39 +70,16 @@ class QueryServer:
         access: HttpAccess = OPEN,
         forward_timeout_ms: int = 5_000,
     ) -> None:
+        super().__init__(self._handle, host, port, access, logger=_aiohttp_log, max_line_size=_MAX_LINE)
         self._instance = instance
         self._overview = overview
         self._metrics = metrics
-        self._address = (host, port)
-        self._access = access
         self._peers = PeerClient(forward_timeout_ms, access)
         self._router = QueryRouter(instance, self._peers)
-        self._runner: web.ServerRunner | None = None
-
-    async def start(self) -> None:
-        """Starts to listen.
-
-        Raises:
-            OSError: the port is in use, or may not be listened on.
-        """
-        # Keys may be any bytes, so aiohttp's router, which matches text, isn't used.
-        server = BoundedServer(self._handle, access_log=None, logger=_aiohttp_log, max_line_size=_MAX_LINE)
-        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
-        await self._runner.setup()
-        for each in await listening_sockets(*self._address):
-            await web.SockSite(self._runner, each, ssl_context=self._access.server).start()
-
-    @property
-    def port(self) -> int:
-        assert self._runner is not None, "the server isn't started"
-        port: int = self._runner.addresses[0][1]
-        return port
 
     async def close(self) -> None:
         """Stops; requests in progress have a second to end."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
+        await super().close()
         await self._peers.close()
         self._router.close()
 
@@ -153,9 +123,7 @@ class QueryServer:
     def _page(self, page: str) -> web.Response:
         match page:
             case "metrics":
-                response = web.Response(body=self._metrics.text(), charset="utf-8")
-                response.headers["Content-Type"] = f"{_PROMETHEUS}; charset=utf-8"
-                return response
+                return metrics_page(self._metrics.text())
             case "health":
                 health = self._overview.health_page()
                 return _json(health, 503 if health["status"] in ("failing", "stopped") else 200)
@@ -276,34 +244,6 @@ class QueryServer:
     def _own_address(self) -> str | None:
         endpoint = self._instance.endpoint()
         return None if endpoint is None else address(endpoint)
-
-
-class BoundedServer(web.Server):
-    """Closes connections that send no whole request in time, and those that are too many."""
-
-    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.Response]], **options: Any) -> None:
-        super().__init__(self._heard, **options)
-        self._answer = handler
-        self._silent: dict[web.RequestHandler, asyncio.Transport] = {}
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            next(iter(self._silent.values()), transport).abort()
-        self._silent[handler] = transport
-        asyncio.get_running_loop().call_later(FIRST_REQUEST_S, self._abort_silent, handler)
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        self._silent.pop(handler, None)
-        super().connection_lost(handler, exc)
-
-    async def _heard(self, request: web.BaseRequest) -> web.Response:
-        self._silent.pop(request.protocol, None)
-        return await self._answer(request)
-
-    def _abort_silent(self, handler: web.RequestHandler) -> None:
-        if (transport := self._silent.pop(handler, None)) is not None:
-            transport.abort()
 
 
 def _likely_partition(info: StoreInfo, route: bytes | None, all_partitions: tuple[int, ...]) -> int | None:

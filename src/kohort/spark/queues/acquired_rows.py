@@ -26,8 +26,7 @@ class RowDecoder:
         source = queue.source
         self._source = source
         self._schema = arrow_schema(queue.rows)
-        added = {*(each.name for each in source.derived), *([HEADERS] if source.headers else [])}
-        values = StructType([field for field in source.schema.fields if field.name not in added])
+        values = StructType([field for field in source.schema.fields if field.name not in source.added])
         self._decoder = decoder(source.format, values, source.avro_schema, source.times, source.registry, source.csv)
 
     def decode(self, records: pa.Table) -> tuple[pa.Table, Mapping[int, str]]:

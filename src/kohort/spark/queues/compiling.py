@@ -57,6 +57,12 @@ class CompiledQueue:
         """The queue's topic."""
         return self.source.topic
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The topics that it writes to: the outputs', then that of dead letters."""
+        letters = self.settings.dead_letters
+        return (*(each.topic for each in self.outputs), *([] if letters is None else [letters]))
+
     def applied(self, rows: DataFrame) -> DataFrame:
         """What the transforms make of rows."""
         for step in self.steps:

@@ -69,10 +69,6 @@ class QueueConsumer:
         await self._consumer.start()
         self._consumer.subscribe(self._topic)
 
-    async def exists(self) -> bool:
-        """Whether there is the topic."""
-        return await self._consumer.exists(self._topic)
-
     async def acquire(self) -> pa.Table | None:
         """See `Acquiring`.
 

@@ -48,7 +48,7 @@ class QueueCounts:
     failed_jobs: int = 0
     job_s: float = 0.0
     not_renewable: bool = False
-    changed: Callable[[QueueCounts], object] = field(default=lambda _: None, repr=False)
+    changed: Callable[[], object] = field(default=lambda: None, repr=False)
 
     def acknowledged(self, result: AcknowledgementResult) -> None:
         """Counts what a broker has done about acknowledgements."""
@@ -61,7 +61,7 @@ class QueueCounts:
                 self.lost += records
             elif isinstance(result.error, KafkaError) and result.error.code is ErrorCode.UNSUPPORTED_VERSION:
                 self.not_renewable = True
-        self.changed(self)
+        self.changed()
 
     def line(self) -> str:
         """The counts in a line."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, shown
+from kohort.spark.jobs.column_encoding import shown_object
 from kohort.spark.jobs.key_encoding import key_text
 from kohort.spark.program.compiled import Route
 from kohort.spark.queues.compiling import CompiledQueue
@@ -61,6 +60,5 @@ class QueueJobs:
             if output.key is not None:
                 columns.append(key_text(output.key, Route.TEXT).alias(key_column(number)))
             if output.format == JSON:
-                fields = [shown(column(name), made.schema[name].dataType).alias(name) for name in output.columns]
-                columns.append(F.to_json(F.struct(*fields), JSON_OPTIONS).alias(value_column(number)))
+                columns.append(shown_object(made, output.columns).alias(value_column(number)))
         return columns

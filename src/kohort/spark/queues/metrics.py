@@ -13,8 +13,7 @@ from prometheus_client.registry import Collector
 
 from kohort.http_access import CHALLENGE, HttpAccess, warn_if_exposed
 from kohort.spark.errors import ApplicationError
-from kohort.spark.queries.http_server import BoundedServer
-from kohort.spark.queries.listening_sockets import listening_sockets
+from kohort.spark.queries.bounded_server import BoundedServer, metrics_page
 from kohort.spark.queues.counts import QueueCounts
 
 _OUTCOMES: Final = ("acquired", "accepted", "released", "rejected", "lost")
@@ -65,7 +64,7 @@ class _Counts(Collector):
             yield counter
 
 
-class MetricsServer:
+class MetricsServer(BoundedServer):
     """Serves `/metrics` over HTTP in the worker's event loop.
 
     Args:
@@ -74,10 +73,8 @@ class MetricsServer:
     """
 
     def __init__(self, metrics: QueueMetrics, host: str, port: int, access: HttpAccess) -> None:
+        super().__init__(self._handle, host, port, access)
         self._metrics = metrics
-        self._host, self._given_port = host, port
-        self._access = access
-        self._runner: web.ServerRunner | None = None
 
     async def start(self) -> None:
         """Starts to listen.
@@ -85,35 +82,20 @@ class MetricsServer:
         Raises:
             ApplicationError: the port is in use, or may not be listened on.
         """
-        self._runner = web.ServerRunner(BoundedServer(self._handle, access_log=None), shutdown_timeout=1.0)
-        await self._runner.setup()
+        host, port = self._address
         try:
-            for each in await listening_sockets(self._host, self._given_port):
-                await web.SockSite(self._runner, each, ssl_context=self._access.server).start()
+            await super().start()
         except OSError as error:
             await self.close()
             raise ApplicationError(
-                f'application_server="{self._host}:{self._given_port}" can\'t be listened on: {error.strerror or error}'
+                f'application_server="{host}:{port}" can\'t be listened on: {error.strerror or error}'
             ) from error
         warn_if_exposed(
             "the HTTP server of the worker",
-            self._host,
+            host,
             self._access,
             "application_server_token_file, or application_server_certfile with application_server_cafile",
         )
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        assert self._runner is not None, "the server isn't started"
-        port: int = self._runner.addresses[0][1]
-        return port
-
-    async def close(self) -> None:
-        """Stops. May be called twice."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         if not self._access.allows(request.headers.get("Authorization")):
@@ -122,7 +104,6 @@ class MetricsServer:
             return web.Response(status=405, text="only GET and HEAD\n", headers={"Allow": "GET, HEAD"})
         if request.rel_url.raw_path != "/metrics":
             return web.Response(status=404, text="there is /metrics\n")
-        response = web.Response(body=self._metrics.text(), charset="utf-8")
-        response.headers["Content-Type"] = "text/plain; version=0.0.4; charset=utf-8"
+        response = metrics_page(self._metrics.text())
         response.headers["Cache-Control"] = "no-store"
         return response

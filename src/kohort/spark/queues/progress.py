@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TextIO
 
 from kohort.spark.queues.counts import QueueCounts
@@ -19,23 +19,27 @@ class QueueProgress:
 
     Args:
         name: the application's.
+        queues: the counts, whose `changed` this sets.
         file: where to; by default standard error.
         clock: in seconds.
     """
 
-    def __init__(self, name: str, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        queues: Sequence[QueueCounts],
+        file: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._name = name
+        self._queues = queues
         self._file = sys.stderr if file is None else file
         self._clock = clock
         self._live = self._file.isatty()
-        self._queues: list[QueueCounts] = []
         self._shown_at = float("-inf")
         self._shown = ""
-
-    def add(self, counts: QueueCounts) -> None:
-        """Shows a queue, too."""
-        self._queues.append(counts)
-        counts.changed = lambda _: self._changed()
+        for each in queues:
+            each.changed = self._changed
 
     def close(self) -> None:
         """Shows the last state."""

@@ -7,11 +7,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from kohort.spark.jobs.stages.encode_values import ValueEncoding, encoder_of
+from kohort.spark.letter_headers import letter_headers
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.settlement import Numbers
 
 JSON: Final = "json"
-_ERRORS: Final = "__streams.errors."
 
 
 def key_column(number: int) -> str:
@@ -32,8 +33,6 @@ def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[st
     """
     from pyspark.sql.types import StructType
 
-    from kohort.spark.formats import encoder
-
     if not results.num_rows:
         return
     for number, output in enumerate(queue.outputs):
@@ -41,8 +40,8 @@ def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[st
             values = results.column(value_column(number)).cast(pa.binary())
         else:
             schema = StructType([queue.result[name] for name in output.columns])
-            encode = encoder(output.format, schema, output.avro_schema, None, output.delimiter).encode
-            values = encode(results.select(output.columns).combine_chunks())
+            encoding = ValueEncoding(output.format, schema.json(), output.avro_schema, delimiter=output.delimiter)
+            values = encoder_of(encoding).encode(results.select(output.columns).combine_chunks())
         keys = pa.nulls(results.num_rows, pa.binary())
         if output.key is not None:
             keys = results.column(key_column(number)).cast(pa.binary())
@@ -50,7 +49,7 @@ def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[st
 
 
 def dead_letters(topic: str, records: pa.Table, rows: Numbers, reasons: Mapping[int, str]) -> pa.Table:
-    """Records as they were, with the reason and the place in headers more, by Kafka Streams' names (KIP-1034).
+    """Records as they were, with the reason and the place in headers more (`letter_headers`).
 
     Args:
         topic: where they are from.
@@ -63,10 +62,7 @@ def dead_letters(topic: str, records: pa.Table, rows: Numbers, reasons: Mapping[
     headers = [
         [
             *(each["headers"] or ()),
-            _header("message", reasons.get(row, "")),
-            _header("topic", topic),
-            _header("partition", str(each["partition"])),
-            _header("offset", str(each["offset"])),
+            *letter_headers(reasons.get(row, ""), topic, each["partition"], each["offset"]),
         ]
         for row, each in zip(rows.tolist(), said, strict=True)
     ]
@@ -78,7 +74,3 @@ def without_values(letters: pa.Table) -> pa.Table:
     """Dead letters whose values are left out, since with them they are too large: their place says where to look."""
     at = letters.schema.get_field_index("value")
     return letters.set_column(at, letters.schema.field(at), pa.nulls(letters.num_rows, letters.schema.field(at).type))
-
-
-def _header(name: str, value: str) -> dict[str, object]:
-    return {"key": f"{_ERRORS}{name}", "value": value.encode()}

@@ -81,13 +81,9 @@ async def _run(
         stack.enter_context(stopping.ends(stopped.set))
         renewed = await set_up(queues, settings)
         producer = await stack.enter_async_context(Producer(settings.client))
-        shown = QueueProgress(settings.application_id) if progress else None
-        if shown is not None:
-            stack.callback(shown.close)
         counts = [QueueCounts(each.topic) for each in queues]
-        if shown is not None:
-            for each in counts:
-                shown.add(each)
+        if progress:
+            stack.callback(QueueProgress(settings.application_id, counts).close)
         if settings.endpoint is not None:
             await _serve(counts, settings, stack)
         pairs = zip(queues, counts, strict=True)
@@ -167,9 +163,7 @@ async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool
     async with Admin(settings.client) as admin:
         there = set(await admin.topics.list())
         for queue in queues:
-            letters = queue.settings.dead_letters
-            wanted = [queue.topic, *(each.topic for each in queue.outputs), *([] if letters is None else [letters])]
-            if missing := [topic for topic in wanted if topic not in there]:
+            if missing := [topic for topic in (queue.topic, *queue.written) if topic not in there]:
                 raise ProgramError(f"queue {queue.topic!r}: topic {missing[0]!r} isn't there; make it first")
         wanted_configs: dict[str, str] = {}
         for queue in queues:

@@ -49,10 +49,6 @@ class Settlement:
         """The rows of the records that this becomes of."""
         return np.flatnonzero(self.kinds == kind)
 
-    def count(self, kind: int) -> int:
-        """How many records this becomes of."""
-        return int(np.count_nonzero(self.kinds == kind))
-
     def without(self, rows: Numbers) -> Settlement:
         """The same, with some records that stay locked."""
         kinds = self.kinds.copy()

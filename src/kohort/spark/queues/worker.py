@@ -117,14 +117,14 @@ class QueueWorker:
         if records is None or self._ends.is_set():
             return False
         self._counts.in_flight = records.num_rows
-        self._counts.changed(self._counts)
+        self._counts.changed()
         try:
             settlement = await self._settlement(records.combine_chunks())
             await self._consumer.acknowledge(records, settlement)
             self._counts.epochs += 1
         finally:
             self._counts.in_flight = 0
-            self._counts.changed(self._counts)
+            self._counts.changed()
         return True
 
     # What becomes of them ----------------------------------------------------------------------------------------

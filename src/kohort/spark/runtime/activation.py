@@ -17,7 +17,7 @@ from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Restoring
-from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata
+from kohort.spark.program.committed_metadata import Committed, Fingerprint, NotedFormats, committed_by, metadata, noted
 from kohort.spark.program.store_formats import StoreFormats, carried
 from kohort.spark.program.upgrade_rules import read_again
 from kohort.spark.runtime.application_plan import ApplicationPlan
@@ -38,13 +38,13 @@ class Activated(NamedTuple):
         positions: the next offset, by partition.
         stream_time: that it goes on from (ms; None: nothing read yet).
         until: where the batch ends that was begun there and isn't known to be done, by partition.
-        formats: what is to be committed of what its stores hold, by partition.
+        formats: what is to be committed of what its stores hold, by partition. None: nothing.
     """
 
     positions: dict[TopicPartition, int]
     stream_time: int | None
     until: Mapping[TopicPartition, int] = {}
-    formats: Mapping[TopicPartition, StoreFormats] = {}
+    formats: Mapping[TopicPartition, NotedFormats | None] = {}
 
 
 class Activation:
@@ -89,9 +89,10 @@ class Activation:
         await self._probe("activating")
         committed = await self._committed(task)
         await self._probe("known")
-        formats = self._formats(task, committed)
-        positions, stream_time = await self._places(task, committed, formats)
-        until = batches_begun(committed, positions)
+        said = {at: None if was is None else committed_by(was.metadata) for at, was in committed.items()}
+        formats = self._formats(task, said)
+        positions, stream_time = await self._places(task, committed, said, formats)
+        until = batches_begun(committed, said, positions)
         changelogs = self._plan.changelogs(task)
         async with asyncio.TaskGroup() as group:
             for name, store in stores.items():
@@ -100,12 +101,12 @@ class Activation:
         return Activated(positions, stream_time, until, formats)
 
     def _formats(
-        self, task: TaskId, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
-    ) -> dict[TopicPartition, StoreFormats]:
+        self, task: TaskId, said: Mapping[TopicPartition, Committed | None]
+    ) -> dict[TopicPartition, NotedFormats | None]:
         """What is to be committed of what its stores hold: with what they held before."""
         ours = self._plan.subtopologies[task.subtopology].formats
         return {
-            at: carried(_formats_of(was) or {}, ours[at.topic]) for at, was in committed.items() if at.topic in ours
+            at: noted(carried(_formats_of(was) or {}, ours[at.topic])) for at, was in said.items() if at.topic in ours
         }
 
     async def _committed(self, task: TaskId) -> dict[TopicPartition, OffsetAndMetadata | None]:
@@ -125,18 +126,19 @@ class Activation:
         self,
         task: TaskId,
         committed: Mapping[TopicPartition, OffsetAndMetadata | None],
-        formats: Mapping[TopicPartition, StoreFormats],
+        said: Mapping[TopicPartition, Committed | None],
+        formats: Mapping[TopicPartition, NotedFormats | None],
     ) -> tuple[dict[TopicPartition, int], int | None]:
-        """Where the task reads on, and its stream time."""
+        """Where the task reads on, and its stream time. `said`: what was committed with the offsets."""
         subtopology, program = self._plan.subtopologies[task.subtopology], self._plan.fingerprint
-        times = [stream_time_of(at, partition, program, self._before) for partition, at in committed.items()]
+        times = [stream_time_of(at, partition, program, self._before) for partition, at in said.items()]
         beginnings = await self._ends.beginnings(committed)
         positions: dict[TopicPartition, int] = {}
         fresh: dict[TopicPartition, OffsetAndMetadata] = {}
         for partition, at in committed.items():
-            first = beginnings[partition]
+            first, was = beginnings[partition], said[partition]
             ours = subtopology.formats.get(partition.topic, {})
-            if read_again(_formats_of(at), ours, subtopology.tables):
+            if read_again(_formats_of(was), ours, subtopology.tables):
                 positions[partition] = first
             elif at is not None and at.offset >= first:
                 positions[partition] = at.offset
@@ -153,10 +155,9 @@ class Activation:
                         f"{partition}: records {at.offset} to {first - 1} were gone before they were read (the topic's"
                         " retention is too short): going on behind them"
                     )
-            said = None if at is None else committed_by(at.metadata)
-            if at is not None and said is not None and said.program != program:
+            if at is not None and was is not None and was.program != program:
                 # At once, so that the instances that start next see whose state it is now.
-                text = metadata(said.stream_time, program, said.until, formats.get(partition))
+                text = metadata(was.stream_time, program, was.until, formats.get(partition))
                 fresh[partition] = at._replace(offset=positions[partition], metadata=text)
         if fresh:
             await self._member.commit(fresh)
@@ -176,25 +177,26 @@ class Activation:
 
 
 def batches_begun(
-    committed: Mapping[TopicPartition, OffsetAndMetadata | None], positions: Mapping[TopicPartition, int]
+    committed: Mapping[TopicPartition, OffsetAndMetadata | None],
+    said: Mapping[TopicPartition, Committed | None],
+    positions: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
     """Where the batches end that were begun at the positions, or before what retention has left of them."""
     found = {}
     for partition, at in committed.items():
         if at is not None and at.offset <= positions[partition]:
-            said = committed_by(at.metadata)
-            if said is not None and said.until is not None and said.until > positions[partition]:
-                found[partition] = said.until
+            was = said[partition]
+            if was is not None and was.until is not None and was.until > positions[partition]:
+                found[partition] = was.until
     return found
 
 
-def _formats_of(committed: OffsetAndMetadata | None) -> StoreFormats | None:
-    said = None if committed is None else committed_by(committed.metadata)
+def _formats_of(said: Committed | None) -> StoreFormats | None:
     return None if said is None else said.formats
 
 
 def stream_time_of(
-    committed: OffsetAndMetadata | None, partition: TopicPartition, program: Fingerprint, before: Collection[str] = ()
+    said: Committed | None, partition: TopicPartition, program: Fingerprint, before: Collection[str] = ()
 ) -> int | None:
     """The stream time that was committed.
 
@@ -204,7 +206,6 @@ def stream_time_of(
     Raises:
         ApplicationError: another program has committed it.
     """
-    said = None if committed is None else committed_by(committed.metadata)
     if said is None:
         return None
     if said.program != program and said.program.text not in before:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kohort.spark.epoch import DEAD_SCHEMA, HEADERS_SENT, ROWS_SCHEMA, SHOWN, TOPIC_SENT, EpochOutput
 from kohort.spark.jobs.group_records import group_records
 from kohort.spark.jobs.output_values import output_values, window_starts
+from kohort.spark.letter_headers import letter_headers
 from kohort.spark.runs import runs_of
 from kohort.spark.runtime.named_topics import NamedRows
 from kohort.spark.runtime.subtopology_plan import CallOutput, StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
@@ -258,10 +259,7 @@ def _send_outputs(out: EpochWrites, store_output: StoreOutput, rows: pa.Table) -
 
 
 def _send_dead_letters(out: EpochWrites, plan: SubtopologyPlan, dead: pa.Table) -> None:
-    """Dead letters: the records as they were, with the reason and the place in headers more, by Kafka Streams' names.
-
-    Source: KIP-1034.
-    """
+    """Dead letters: the records as they were, with the reason and the place in headers more (`letter_headers`)."""
     for topic in _topics(dead):
         unreadable = plan.unreadable.get(topic)
         if unreadable is None or unreadable.dead_letters is None:
@@ -271,10 +269,7 @@ def _send_dead_letters(out: EpochWrites, plan: SubtopologyPlan, dead: pa.Table) 
             [
                 [
                     *(row["headers"] or ()),
-                    {"key": "__streams.errors.message", "value": (row["error"] or "").encode()},
-                    {"key": "__streams.errors.topic", "value": row["topic"].encode()},
-                    {"key": "__streams.errors.partition", "value": str(row["partition"]).encode()},
-                    {"key": "__streams.errors.offset", "value": str(row["offset"]).encode()},
+                    *letter_headers(row["error"] or "", row["topic"], row["partition"], row["offset"]),
                 ]
                 for row in rows.select(["topic", "partition", "offset", "headers", "error"]).to_pylist()
             ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kohort.client.types import TopicPartition
 from kohort.spark.monitoring.events import TasksNow
-from kohort.spark.program.store_formats import StoreFormats
+from kohort.spark.program.committed_metadata import NotedFormats
 from kohort.spark.runtime.task_states import TaskEvent, TaskState
 from kohort.streams.tasks import Role, TaskId
 
@@ -28,7 +28,7 @@ class LocalTask:
         operation: the number of the effect that is under way, or was last.
         positions: the next offset of each partition that it reads, while it runs.
         until: where the batch ends that was begun before it came here, by partition: it is to be the same again.
-        formats: what its stores hold, as it is committed beside the offsets of each partition.
+        formats: what its stores hold, as it is committed beside the offsets of each partition. None: nothing.
         merges_from: how far its stream must have been read before rows may be merged at once that were made after what
             is in the topic; None: that isn't known.
         stream_time: the largest event time in what it has read of its stream (ms); None: nothing yet.
@@ -44,7 +44,7 @@ class LocalTask:
     operation: int = 0
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     until: dict[TopicPartition, int] = field(default_factory=dict)
-    formats: Mapping[TopicPartition, StoreFormats] = field(default_factory=dict)
+    formats: Mapping[TopicPartition, NotedFormats | None] = field(default_factory=dict)
     merges_from: int | None = None
     stream_time: int | None = None
     failures: int = 0

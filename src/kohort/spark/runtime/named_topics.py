@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.epoch import HEADERS_SENT, TOPIC_SENT
 from kohort.spark.errors import ApplicationError
+from kohort.spark.letter_headers import reason_header
 from kohort.spark.runtime.subtopology_plan import Unreadable
 
 _SHOWN = 100
@@ -91,7 +92,7 @@ def _short(name: str) -> str:
 def _with_reason(rows: pa.Table, topic: str | None) -> pa.Table:
     """Dead letters: the rows as they would have been written, with the reason in a header more."""
     kind = RECORD_SCHEMA.field("headers").type
-    reason = {"key": "__streams.errors.message", "value": _reason(topic).encode()}
+    reason = reason_header(_reason(topic))
     there = rows[HEADERS_SENT].to_pylist() if HEADERS_SENT in rows.column_names else [[]] * rows.num_rows
     headers = pa.array([[*each, reason] for each in there], kind)
     others = rows.drop_columns([HEADERS_SENT]) if HEADERS_SENT in rows.column_names else rows

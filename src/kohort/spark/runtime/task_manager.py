@@ -11,8 +11,7 @@ from typing import Final
 
 from kohort.client.types import TopicPartition
 from kohort.spark.epoch import EpochStatistics
-from kohort.spark.program.committed_metadata import Fingerprint
-from kohort.spark.program.store_formats import StoreFormats
+from kohort.spark.program.committed_metadata import Fingerprint, NotedFormats
 from kohort.spark.runtime.chain import chains_of
 from kohort.spark.runtime.chain_epochs import ChainEpochs
 from kohort.spark.runtime.clock_timers import NO_TIMERS, DueTimers
@@ -102,7 +101,7 @@ class TaskManager:
         positions: Mapping[TopicPartition, int],
         stream_time: int | None,
         until: Mapping[TopicPartition, int] | None = None,
-        formats: Mapping[TopicPartition, StoreFormats] | None = None,
+        formats: Mapping[TopicPartition, NotedFormats | None] | None = None,
     ) -> list[Effect]:
         """A task's stores are restored, and it reads on there."""
         task = self._at(task_id, operation)

@@ -13,7 +13,7 @@ from kohort.client.errors import ClientError
 from kohort.client.loop_thread import LoopThread
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.compiled import Program
-from kohort.spark.program.source_topics import matched_topics, patterns_of, with_topics
+from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.runtime.shutdown import Shutdown
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def run_with_topics(
         ProgramError: no topic matches a pattern, or one that the program has otherwise.
         KafkaError, ClientError: there was no broker at the start.
     """
-    if not patterns_of(program):
+    if not program.topology.source_patterns:
         run(program)
         return
     looking = LoopThread("kohort-topics")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kohort.spark.letter_headers import PREFIX
 from kohort.spark.program.compiled import Aggregate, Program, ToTopic
 from kohort.spark.testing.session import without_warnings_of_pandas
 
@@ -19,8 +20,6 @@ Read = Callable[[bytes], Any]
 
 BY_COLUMN: Final = ""
 """Stands for the topics that a column names."""
-
-_ERRORS = "__streams.errors."
 
 
 class OutputRows(list[dict[str, Any]]):
@@ -59,7 +58,7 @@ def dead_letters(records: pa.Table, spark: SparkSession) -> OutputRows:
     """Dead letters as rows: their values as they are, what is wrong with them, and where they came from."""
     rows = []
     for row in records.select(["key", "value", "headers"]).to_pylist():
-        said = {each["key"].removeprefix(_ERRORS): (each["value"] or b"").decode() for each in row["headers"]}
+        said = {each["key"].removeprefix(PREFIX): (each["value"] or b"").decode() for each in row["headers"]}
         rows.append(
             {
                 "key": row["key"],

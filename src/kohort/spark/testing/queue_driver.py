@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from kohort.spark.queues.worker import QueueWorker
 from kohort.spark.testing.input import InputRows, Key, Rows, Time, millis
 from kohort.spark.testing.output import OutputRows, dead_letters, output_rows, reader_of
 from kohort.spark.testing.session import local_session, without_warnings_of_pandas
+from kohort.spark.testing.topics import MemoryTopics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,11 +125,10 @@ class _MemoryWorker:
         plain_decimals = spark.conf.get("spark.sql.ansi.enabled") == "true"
         self._input = InputRows(queue.source, plain_decimals=plain_decimals)
         self._jobs = QueueJobs(spark, queue)
-        letters = queue.settings.dead_letters
-        topics = [*(each.topic for each in queue.outputs), *([] if letters is None else [letters])]
-        self._sent: dict[str, list[pa.Table]] = {topic: [] for topic in topics}
+        self._sent: dict[str, list[pa.Table]] = {topic: [] for topic in queue.written}
+        self._piped = MemoryTopics(lambda: _START)
+        self._piped.create(queue.topic, 1)
         self._acquired: pa.Table | None = None
-        self._offset = 0
         self._settlement: Settlement | None = None
         self._worker = QueueWorker(
             queue, self, self, self._send, QueueCounts(queue.topic), "test", sleep=_no_sleep, clock=time.monotonic
@@ -141,14 +141,10 @@ class _MemoryWorker:
         count = records.num_rows
         if not count:
             return []
-        columns: dict[str, Any] = {name: records[name].combine_chunks() for name in records.column_names}
-        columns["timestamp"] = columns["timestamp"].cast(RECORD_SCHEMA.field("timestamp").type)
-        columns["offset"] = pa.array(range(self._offset, self._offset + count), pa.int64())
-        columns.setdefault("headers", pa.array([[]] * count, RECORD_SCHEMA.field("headers").type))
-        self._offset += count
-        table = pa.Table.from_arrays([columns[name] for name in RECORD_SCHEMA.names], schema=RECORD_SCHEMA)
-        table = table.add_column(0, "topic", pa.array([self.queue.topic] * count).dictionary_encode())
-        table = table.add_column(1, "partition", pa.array([0] * count, pa.int32()))
+        topic, before = self.queue.topic, self._piped.appends(self.queue.topic)
+        self._piped.append(topic, records)
+        table = self._piped.written(topic, before)
+        table = table.append_column("topic", pa.array([topic] * count).dictionary_encode())
         self._acquired = table.append_column("delivery_count", pa.array([deliveries] * count, pa.int16()))
         with without_warnings_of_pandas():
             self._thread.run(self._worker.epoch())

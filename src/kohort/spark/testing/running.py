@@ -19,7 +19,7 @@ from kohort.spark.jobs.session_settings import session_settings
 from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.error_policies import DeadLetter
-from kohort.spark.program.source_topics import matched_topics, patterns_of, with_topics
+from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.runtime.application import SparkJobs
 from kohort.spark.runtime.global_tables import GLOBALS
 from kohort.spark.runtime.planning import application_plan_of
@@ -66,9 +66,8 @@ class RunningApplication:
         self._spark = spark
         with first_job(spark, lambda: False):
             program = app.compile(spark)
-        if patterns_of(program):
-            names = () if isinstance(partitions, int) else partitions
-            program = with_topics(program, matched_topics(program, set(names) - set(program.sinks)))
+        names = () if isinstance(partitions, int) else partitions
+        program = with_topics(program, matched_topics(program, set(names) - set(program.sinks)))
         self._topics = MemoryTopics(clock)
         self._read: dict[str, int] = {}
         self._last: dict[str, dict[tuple[int, int], int]] = {}

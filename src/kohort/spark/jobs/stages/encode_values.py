@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ DELETES: Final = "_deletes"
 """BOOLEAN: of rows that have no value."""
 
 if TYPE_CHECKING:
+    from kohort.spark.formats import Encoder
     from kohort.spark.formats.registry_encoder import RegistryWriting
 
 
@@ -50,15 +51,16 @@ def _encode(value_encoding: ValueEncoding, batch: pa.RecordBatch) -> pa.RecordBa
         kept = pc.invert(batch.column(DELETES))
         there = kept.to_numpy(zero_copy_only=False)
         # What has no value needn't be one that can be written.
-        values = _encoder(value_encoding).encode(written.filter(kept))
+        values = encoder_of(value_encoding).encode(written.filter(kept))
         values = values.take(pa.array(np.cumsum(there) - 1, mask=~there))
     else:
-        values = _encoder(value_encoding).encode(written)
+        values = encoder_of(value_encoding).encode(written)
     return pa.RecordBatch.from_arrays([*batch.columns[:passed], values], names=[*batch.schema.names[:passed], "value"])
 
 
 @lru_cache(maxsize=64)
-def _encoder(value_encoding: ValueEncoding) -> Any:
+def encoder_of(value_encoding: ValueEncoding) -> Encoder:
+    """The encoder of the columns, which is made once."""
     from kohort.spark.formats import encoder
 
     schema = spark_schema(value_encoding.schema)
