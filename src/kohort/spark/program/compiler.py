@@ -90,7 +90,7 @@ from kohort.spark.program.tables import (
     upserting,
 )
 from kohort.spark.program.topology import topology
-from kohort.spark.program.transform_checks import called, over_several_rows, passed
+from kohort.spark.program.transform_checks import called, makes_several, over_several_rows, passed
 from kohort.spark.program.unions import united_columns, with_columns_of
 from kohort.spark.program.windows import SessionSpec
 from kohort.spark.program.written_at import located
@@ -446,6 +446,11 @@ class _Compiler:
     def _transform(self, flow: _Flow, step: TransformDef, internal: Sequence[str] = ()) -> _Flow:
         where = f"{flow.where}: {_label(step.function)}"
         made = called(where, step.function, flow.frame)
+        if flow.table is not None and makes_several(made):
+            raise ProgramError(
+                f"{_label(step.function)} makes several rows of one, but a table has one row for each key: "
+                f"say .as_stream() first"
+            )
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
         own = {PARTITION, *internal, *([] if flow.table is None else [DELETED])}
