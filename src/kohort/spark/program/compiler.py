@@ -47,6 +47,7 @@ from kohort.spark.program.function_definitions import FunctionDef
 from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.join_sides import CompiledJoin, JoinSide
 from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process, StateKind
@@ -56,7 +57,7 @@ from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sliding_windows import SlidingSpec, slide
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
-from kohort.spark.program.stream_joins import CompiledJoin, JoinSide, stream_join
+from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
     AggregateDef,
     ForEachBatchDef,

@@ -22,6 +22,7 @@ from kohort.spark.program.shortcuts import (
     check_expression,
     column_of,
     named_columns,
+    quoted,
     selected_columns,
     shown_expression,
 )
@@ -176,7 +177,7 @@ def deleting(rows: DataFrame, kept: Collection[str], condition: tuple[Expression
     return rows.select(
         *[
             each if name in own else F.when(~deleted, each).alias(name)
-            for name, each in ((name, rows["`" + name.replace("`", "``") + "`"]) for name in rows.columns)
+            for name, each in ((name, quoted(name)) for name in rows.columns)
         ]
     )
 
