@@ -305,7 +305,7 @@ class _Compiler:
             united, step, steps = Stream(self._graph, stream._origin, steps[:first]), steps[first], steps[first + 1 :]
             path = (*path, *united._steps, step)
             with located(step):
-                flow = self._flows.get(path) or self._kept_union(self._flows_of(united), step, united)
+                flow = self._flows.get(path) or self._step(self._flows_of(united), step, stream)
         else:
             with located(stream._origin):
                 flow = self._flows.get(path) or self._begin(stream._origin)
@@ -314,7 +314,7 @@ class _Compiler:
             path = (*path, step)
             if path not in self._flows:
                 with located(step):
-                    self._flows[path] = self._step(flow, step, stream)
+                    self._flows[path] = self._step([flow], step, stream)
             flow = self._flows[path]
         return flow
 
@@ -339,24 +339,6 @@ class _Compiler:
         """What is known of a stream, or of each that a union is made of."""
         return [self._flow(part) for part in self._parts(stream)]
 
-    def _kept_union(self, flows: list[_Flow], step: StepDef, united: Stream) -> _Flow:
-        """A union after a step that keeps state."""
-        match step:
-            case ProcessDef():
-                return self._process(flows, step)
-            case StreamJoinDef():
-                return self._join_stream(flows, step, self._root(united).topic)
-            case ToTableDef():
-                return self._to_table(flows, step, self._root(united).topic)
-            case TableJoinDef():
-                return self._join_table(flows, step, self._root(united).topic)
-            case JoinDef(table=table):
-                raise ProgramError(
-                    f"{flows[0].where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
-                    f"several: say .repartition({', '.join(map(repr, step.on or table.source.key))}) before the join"
-                )
-        raise AssertionError(step)
-
     def _groups(self, definition: AggregateDef) -> _Flow:
         """An aggregate's groups, as they are written."""
         aggregate = self._aggregates[definition]
@@ -378,21 +360,29 @@ class _Compiler:
         self._tables_of_groups[definition] = replace(flow, table=key)
         return self._transform(flow, TransformDef(stream_of(ToStreamDef(None))), internal=[DELETED])
 
-    def _step(self, flow: _Flow, step: StepDef, stream: Stream) -> _Flow:
+    def _step(self, flows: list[_Flow], step: StepDef, stream: Stream) -> _Flow:
+        """A stream after a step. Of a union there are several flows up to the first step that isn't done to each."""
+        flow = flows[0]
         match step:
             case TransformDef():
                 return self._transform(flow, step)
-            case JoinDef():
+            case JoinDef(table=table):
+                if len(flows) > 1:
+                    raise ProgramError(
+                        f"{flow.where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
+                        f"several: say .repartition({', '.join(map(repr, step.on or table.source.key))}) before the "
+                        f"join"
+                    )
                 return self._join(flow, step)
             case PeekDef(function=function):
                 check_types(f"{flow.where}: peek", without_partition(flow.frame.schema))
                 return replace(flow, steps=(*flow.steps, Peek(function)))
             case StreamJoinDef():
-                return self._join_stream([flow], step, self._root(stream).topic)
+                return self._join_stream(flows, step, self._root(stream).topic)
             case TableJoinDef():
-                return self._join_table([flow], step, self._root(stream).topic)
+                return self._join_table(flows, step, self._root(stream).topic)
             case ProcessDef():
-                return self._process([flow], step)
+                return self._process(flows, step)
             case FunctionOutputDef():
                 return self._output(flow, step.name)
             case GroupsDef():
@@ -403,7 +393,7 @@ class _Compiler:
             case TableTransformDef():
                 return self._transform_table(flow, step)
             case ToTableDef():
-                return self._to_table([flow], step, self._root(stream).topic)
+                return self._to_table(flows, step, self._root(stream).topic)
             case ToStreamDef():
                 return self._transform(replace(flow, table=None), TransformDef(stream_of(step)))
 
