@@ -346,19 +346,18 @@ class _Compiler:
         spec, where = aggregate.spec, f"aggregate {definition.name!r}"
         schema = spec.shown_columns
         event_time = None if spec.window is None else "window"
-        upserts = definition.as_table or definition.signed
         key = (*(() if spec.window is None else ("window",)), *spec.group_names)
-        if upserts:
+        if aggregate.deletes:
             schema = with_deleted(schema)
         draft = _Draft(
-            RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if upserts else ())
+            RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if aggregate.deletes else ())
         )
         self._drafts.append(draft)
         flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time)
-        if not upserts:
+        if not aggregate.deletes:
             return flow
         self._tables_of_groups[definition] = replace(flow, table=key)
-        return self._transform(flow, TransformDef(stream_of(ToStreamDef(None))), internal=[DELETED])
+        return self._transform(flow, TransformDef(stream_of(ToStreamDef(None))))
 
     def _step(self, flows: list[_Flow], step: StepDef, stream: Stream) -> _Flow:
         """A stream after a step. Of a union there are several flows up to the first step that isn't done to each."""
@@ -430,11 +429,10 @@ class _Compiler:
         if len(flows) > 1 or not flow.key or not set(flow.key) <= set(step.key):
             name = step.name or _readable(f"{topic}-table-{'-'.join(step.key)}")
             flow = self._move(flows, self._internal(f"{name}-repartition", where), step.key, schema)
-        flow = replace(flow, where=where, table=None)
-        made = self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))), internal=[DELETED])
-        return replace(made, table=step.key)
+        flow = replace(flow, where=where, table=step.key)
+        return self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))))
 
-    def _transform(self, flow: _Flow, step: TransformDef, internal: Sequence[str] = ()) -> _Flow:
+    def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
         where = f"{flow.where}: {_label(step.function)}"
         made = called(where, step.function, flow.frame)
         if flow.table is not None and makes_several(made):
@@ -444,7 +442,7 @@ class _Compiler:
             )
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
-        own = {PARTITION, *internal, *([] if flow.table is None else [DELETED])}
+        own = {PARTITION, *([] if flow.table is None else [DELETED])}
         check_names(where, [name for name in made.columns if name not in own])
         made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
         there = passed(made, flow.rows)
