@@ -28,7 +28,7 @@ from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.ordering import group_numbers
 from kohort.spark.jobs.processors.states import State
-from kohort.spark.jobs.processors.table_rows import TableRows, flags, keep, last_marked, last_of_groups, valid
+from kohort.spark.jobs.processors.table_rows import TableRows, flags, last_marked, last_of_groups, side_numbers, valid
 from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.operations import LEFT, RIGHT, SIDE
 from kohort.spark.program.table_operations import (
@@ -65,9 +65,7 @@ class SubscriptionsProcessor:
         deleted = flags(rows.columns[DELETED])
         state, own = task.states[FOREIGN], rows.columns.select(self.step.foreign)
         unbound = deleted | ~valid(own, self.step.foreign)
-        given = (keys, groups, own.rename_columns(state.columns.names), keyed, unbound)
-        bound = TableRows.read(state, *given)
-        keep(state, *given)
+        bound = TableRows.upserted(state, keys, groups, own.rename_columns(state.columns.names), keyed, unbound)
         left = np.flatnonzero(keyed)
         numbers = np.zeros(len(groups), np.int64)
         numbers[left] = self._numbered(task.states[COUNTER], len(left))
@@ -116,11 +114,9 @@ class AnswersProcessor:
     def process(self, rows: Rows, task: TaskState) -> Made:
         keyed = valid(rows.columns, self.step.on)
         groups, keys = group_numbers(rows.keys)
-        rights = rows.columns[SIDE].combine_chunks().to_numpy(zero_copy_only=False) == 1
+        rights = side_numbers(rows.columns) == 1
         deleted = flags(rows.columns[DELETED])
-        given = (keys, groups, rows.columns, keyed & rights, deleted)
-        table = TableRows.read(task.states[RIGHT], *given)
-        keep(task.states[RIGHT], *given)
+        table = TableRows.upserted(task.states[RIGHT], keys, groups, rows.columns, keyed & rights, deleted)
         last = np.zeros(len(keys), np.int64)
         last[groups] = np.arange(len(groups))  # the last row of each group
         changed = np.zeros(len(keys), bool)
@@ -168,7 +164,7 @@ class ResultsProcessor:
     def process(self, rows: Rows, task: TaskState) -> Made:
         keyed = valid(rows.columns, self.step.key)
         groups, keys = group_numbers(rows.keys)
-        lefts = rows.columns[SIDE].combine_chunks().to_numpy(zero_copy_only=False) == 0
+        lefts = side_numbers(rows.columns) == 0
         deleted, found = flags(rows.columns[DELETED]), flags(rows.columns[FOUND])
         numbers = rows.columns[NUMBER].combine_chunks().to_numpy(zero_copy_only=False)
         state = task.states[LEFT]
