@@ -17,7 +17,6 @@ subscribers under older numbers is lost with them, but the newer subscription is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.ordering import group_numbers
-from kohort.spark.jobs.processors.states import State
+from kohort.spark.jobs.processors.states import TASK_KEY, State
 from kohort.spark.jobs.processors.table_rows import TableRows, flags, last_marked, last_of_groups, side_numbers, valid
 from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.operations import LEFT, RIGHT, SIDE
@@ -45,7 +44,6 @@ from kohort.spark.program.table_operations import (
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
-_KEY: Final = pa.array(["{}"])
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,9 @@ class SubscriptionsProcessor:
     @staticmethod
     def _numbered(state: State, count: int) -> _Ints:
         """So many new numbers: greater than all that the task has given before."""
-        found = state.get(_KEY).rows[NUMBER].to_pylist()
+        found = state.get(TASK_KEY).rows[NUMBER].to_pylist()
         first = found[0] if found else 0
-        state.put(_KEY, pa.table({NUMBER: pa.array([first + count], pa.int64())}))
+        state.put(TASK_KEY, pa.table({NUMBER: pa.array([first + count], pa.int64())}))
         return np.arange(first, first + count)
 
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
-from kohort.spark.jobs.processors.ordering import group_numbers
+from kohort.spark.jobs.processors.ordering import group_numbers, int64s
 from kohort.spark.jobs.processors.session_intervals import Intervals, Limits, sessions_of
 from kohort.spark.jobs.processors.states import State, at_time, before_time, joined_keys
 from kohort.spark.jobs.processors.times import timestamps
@@ -48,7 +48,7 @@ class _Due(NamedTuple):
     groups: pa.Array
 
     def numbers(self, name: str) -> _Ints:
-        return _numbers(self.entries[name].combine_chunks())
+        return int64s(self.entries[name].combine_chunks())
 
 
 class _Groups(NamedTuple):
@@ -83,7 +83,7 @@ class SessionsProcessor:
 
         new = Intervals(codes[: len(numbers)], times[numbers], times[numbers], untils[numbers])
         kept = _kept(task.states[SESSIONS], groups, codes, np.concatenate([new.starts, due.numbers("at")]))
-        stream_times = _numbers(pc.fill_null(rows.stream_times.take(taken), FIRST_MS))
+        stream_times = int64s(pc.fill_null(rows.stream_times.take(taken), FIRST_MS))
         found = sessions_of(new, stream_times, kept, Limits(self.sessions.window.grace_ms, self.sessions.kept_ms))
 
         over = self._is_over(found.sessions, task.stream_time)
@@ -111,9 +111,9 @@ class SessionsProcessor:
             gaps = rows.columns[window.gap_column].combine_chunks()
             possible = pc.and_(possible, pc.greater(gaps, 0))
         there: _Bools = pc.fill_null(possible, False).to_numpy(zero_copy_only=False)
-        times = _numbers(pc.fill_null(rows.times, 0))
+        times = int64s(pc.fill_null(rows.times, 0))
         most = LAST_MS - np.clip(times, FIRST_MS, LAST_MS)
-        return times, times + np.minimum(_numbers(pc.fill_null(gaps, 0)), most), there
+        return times, times + np.minimum(int64s(pc.fill_null(gaps, 0)), most), there
 
     def _is_over(self, sessions: Intervals, stream_time: int | None) -> _Bools:
         """Which sessions nothing can be in any more."""
@@ -227,7 +227,7 @@ def _kept(state: State, groups: _Groups, codes: _Ints, near: _Ints) -> Intervals
     first = np.full(len(groups.keys), LAST_MS)
     np.minimum.at(first, codes, np.clip(near, FIRST_MS, LAST_MS))
     found = state.entries_from(groups.keys, pa.table({"over": timestamps(pa.array(first))}))
-    starts, lasts, untils = (_numbers(found.rows[name].combine_chunks()) for name in ("start", "last", "until"))
+    starts, lasts, untils = (int64s(found.rows[name].combine_chunks()) for name in ("start", "last", "until"))
     return Intervals(found.groups, starts, lasts, untils)
 
 
@@ -254,11 +254,6 @@ def _pairs(codes: _Ints, starts: _Ints) -> _Ints:
     distinct, ranks = np.unique(starts, return_inverse=True)
     pairs: _Ints = codes * (len(distinct) + 1) + ranks
     return pairs
-
-
-def _numbers(column: pa.Array) -> _Ints:
-    numbers: _Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers
 
 
 def _bare(rows: pa.Table) -> pa.Table:

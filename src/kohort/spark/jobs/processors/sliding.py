@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.near_rows import buckets, rows_between
-from kohort.spark.jobs.processors.ordering import counted, group_numbers
+from kohort.spark.jobs.processors.ordering import counted, group_numbers, int64s
 from kohort.spark.jobs.processors.states import State, at_time
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP, WINDOW_START
@@ -72,8 +72,8 @@ class SlidingProcessor:
         least, most = FIRST_MS + 2 * state.bucket_ms, LAST_MS - 2 * state.bucket_ms
         possible = pc.fill_null(pc.and_(pc.greater_equal(rows.times, least), pc.less_equal(rows.times, most)), False)
         there = possible.to_numpy(zero_copy_only=False)
-        times = pc.fill_null(rows.times, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        now = pc.fill_null(rows.stream_times, _NEVER).to_numpy(zero_copy_only=False).astype(np.int64)
+        times = int64s(pc.fill_null(rows.times, 0))
+        now = int64s(pc.fill_null(rows.stream_times, _NEVER))
         closed = now - self.windows.grace_ms
         # The last window of a row begins after it.
         taken = there & (times + 1 + length > closed)
