@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
-from kohort.spark.jobs.processors.near_rows import buckets, rows_between
+from kohort.spark.jobs.processors.near_rows import Spans, kept_and_new, rows_between
 from kohort.spark.jobs.processors.ordering import counted, group_numbers, int64s
 from kohort.spark.jobs.processors.states import TASK_KEY, State, at_time, before_time, joined_keys
 from kohort.spark.jobs.processors.table_rows import side_numbers, valid
@@ -103,22 +103,17 @@ class StreamJoinProcessor:
         state: State,
     ) -> _Pool:
         """The new rows of a side, and those that were kept and may be near a new one of the other side."""
-        names = state.columns.names
         others = np.flatnonzero(taken & (sides != side))
         # Rows of this side that are near: a left one is `after` before and `before` behind a right one at most.
         reach = self.join.after_ms, self.join.before_ms
         least, most = reach if side == 0 else reach[::-1]
-        wanted_codes, starts = buckets(codes[others], times[others] - least, times[others] + most, state.bucket_ms)
-        prefixes = at_time(groups.take(pa.array(wanted_codes)), pa.array(starts))
-        kept = state.lists(prefixes)
-        own = {TIME_COLUMN: pa.chunked_array([pa.array(times)]), OFFSET_COLUMN: pa.chunked_array([pa.array(offsets)])}
-        columns = [own[name] if name in own else rows.columns[name] for name in names]
-        mine = pa.Table.from_arrays(columns, names=names).cast(kept.rows.schema).take(pa.array(new))
-        pool = pa.concat_tables([kept.rows, mine]).combine_chunks()
-        arrived = np.concatenate([np.full(kept.rows.num_rows, -1, np.int64), new])
+        near = Spans(codes[others], times[others] - least, times[others] + most)
+        columns = rows.columns.append_column(TIME_COLUMN, pa.array(times))
+        columns = columns.append_column(OFFSET_COLUMN, pa.array(offsets))
+        pool, keys, arrived = kept_and_new(state, groups, near, columns, codes[new], new)
         return _Pool(
             pool,
-            np.concatenate([wanted_codes[kept.groups], codes[new]]),
+            keys,
             pool[TIME_COLUMN].to_numpy().astype(np.int64),
             pool[OFFSET_COLUMN].to_numpy().astype(np.int64),
             arrived,
