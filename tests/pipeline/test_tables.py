@@ -100,6 +100,16 @@ def test_a_stream_becomes_a_table_of_last_rows(kohort_test_driver: Driver) -> No
     ]  # fmt: skip
 
 
+def test_a_table_of_exploded_rows_is_changed_where_they_are(kohort_test_driver: Driver) -> None:
+    app = made()
+    carts = app.stream("carts", schema="id BIGINT, tags ARRAY<STRING>", key="id")
+    tags = carts.select("id", "explode(tags) AS tag").to_table("id", "tag")
+    tags.with_columns(upper="upper(tag)").to("tags")
+    driver = kohort_test_driver(app)
+    driver.pipe("carts", [{"id": 1, "tags": ["a", "b"]}])
+    assert [row["upper"] for row in driver.output("tags")] == ["A", "B"]
+
+
 def test_what_leaves_a_group_is_subtracted(kohort_test_driver: Driver) -> None:
     """Beside Python's sums over the table, whatever came and went; with ints, so that sums are exact."""
     app = made()

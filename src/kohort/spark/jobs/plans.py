@@ -143,9 +143,7 @@ class Plans:
         source = table.source
         internal = (PARTITION, TIMESTAMP)
         reading = self._reading(source, source.schema, internal, table=True, keyless=table.is_global)
-        schema = _with(source.schema, internal).add(TOMBSTONE, T.StringType())
-        rows = self._splits(context).mapInArrow(read_rows_stage(context, reading), schema)
-        return table_records(rows, source.schema, source.key, TOMBSTONE)
+        return table_records(self._read(context, reading, source.schema), source.schema, source.key, TOMBSTONE)
 
     def _splits(self, context: StageContext) -> DataFrame:
         """A row for each split, with its number."""
@@ -163,31 +161,32 @@ class Plans:
             schema = T.StructType([field for field in source.source.schema.fields if field.name in used])
             reading = self._reading(source.source, schema, internal, table=source.upserts, keyless=not source.upserts)
             reading = replace(reading, whole_partitions=whole, null_partitions=branch.by_task)
-            read = _with(schema, internal)
-            if not source.upserts:
-                return self._splits(context).mapInArrow(read_rows_stage(context, reading), read)
-            read = read.add(TOMBSTONE, T.StringType())
-            return upserts(self._splits(context).mapInArrow(read_rows_stage(context, reading), read), source.source.key)
+            rows = self._read(context, reading, schema)
+            return upserts(rows, source.source.key) if source.upserts else rows
         if not source.encoded:
             schema = T.StructType([field for field in source.schema.fields if field.name != DELETED])
             reading = RowsReading(
                 self._servers, schema.json(), "json", None, source.event_time, "fail", internal,
                 table=bool(source.upserts), whole_partitions=whole, key=source.upserts, keyless=not source.upserts,
             )  # fmt: skip
-            read = _with(schema, internal)
-            if not source.upserts:
-                return self._splits(context).mapInArrow(read_rows_stage(context, reading), read)
-            read = read.add(TOMBSTONE, T.StringType())
-            return upserts(self._splits(context).mapInArrow(read_rows_stage(context, reading), read), source.upserts)
+            rows = self._read(context, reading, schema)
+            return upserts(rows, source.upserts) if source.upserts else rows
         columns = tuple((field.name, field.dataType) for field in source.schema.fields)
         schema = encoded_schema(columns)
         reading = RowsReading(
             self._servers, schema.json(), "encoded", None, source.event_time, "fail", internal,
             table=False, whole_partitions=whole,
         )  # fmt: skip
-        rows = self._splits(context).mapInArrow(read_rows_stage(context, reading), _with(schema, internal))
+        rows = self._read(context, reading, schema)
         decoded = [decoded_column(column(name), kind).alias(name) for name, kind in columns]
         return rows.select(*decoded, *internal)
+
+    def _read(self, context: StageContext, reading: RowsReading, schema: T.StructType) -> DataFrame:
+        """What is read: these columns, the internal ones, and of a table `TOMBSTONE`."""
+        read = _with(schema, reading.internal_columns)
+        if reading.table:
+            read = read.add(TOMBSTONE, T.StringType())
+        return self._splits(context).mapInArrow(read_rows_stage(context, reading), read)
 
     def _reading(
         self,

@@ -47,6 +47,7 @@ from kohort.spark.program.function_definitions import FunctionDef
 from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
+from kohort.spark.program.join_sides import CompiledJoin, JoinSide
 from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process, StateKind
@@ -56,7 +57,7 @@ from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sliding_windows import SlidingSpec, slide
 from kohort.spark.program.sources import SourceDef, TableDef, resolved
-from kohort.spark.program.stream_joins import CompiledJoin, JoinSide, stream_join
+from kohort.spark.program.stream_joins import stream_join
 from kohort.spark.program.streams import (
     AggregateDef,
     ForEachBatchDef,
@@ -90,7 +91,7 @@ from kohort.spark.program.tables import (
     upserting,
 )
 from kohort.spark.program.topology import topology
-from kohort.spark.program.transform_checks import called, over_several_rows, passed
+from kohort.spark.program.transform_checks import called, makes_several, over_several_rows, passed
 from kohort.spark.program.unions import united_columns, with_columns_of
 from kohort.spark.program.windows import SessionSpec
 from kohort.spark.program.written_at import located
@@ -304,7 +305,7 @@ class _Compiler:
             united, step, steps = Stream(self._graph, stream._origin, steps[:first]), steps[first], steps[first + 1 :]
             path = (*path, *united._steps, step)
             with located(step):
-                flow = self._flows.get(path) or self._kept_union(self._flows_of(united), step, united)
+                flow = self._flows.get(path) or self._step(self._flows_of(united), step, stream)
         else:
             with located(stream._origin):
                 flow = self._flows.get(path) or self._begin(stream._origin)
@@ -313,7 +314,7 @@ class _Compiler:
             path = (*path, step)
             if path not in self._flows:
                 with located(step):
-                    self._flows[path] = self._step(flow, step, stream)
+                    self._flows[path] = self._step([flow], step, stream)
             flow = self._flows[path]
         return flow
 
@@ -338,24 +339,6 @@ class _Compiler:
         """What is known of a stream, or of each that a union is made of."""
         return [self._flow(part) for part in self._parts(stream)]
 
-    def _kept_union(self, flows: list[_Flow], step: StepDef, united: Stream) -> _Flow:
-        """A union after a step that keeps state."""
-        match step:
-            case ProcessDef():
-                return self._process(flows, step)
-            case StreamJoinDef():
-                return self._join_stream(flows, step, self._root(united).topic)
-            case ToTableDef():
-                return self._to_table(flows, step, self._root(united).topic)
-            case TableJoinDef():
-                return self._join_table(flows, step, self._root(united).topic)
-            case JoinDef(table=table):
-                raise ProgramError(
-                    f"{flows[0].where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
-                    f"several: say .repartition({', '.join(map(repr, step.on or table.source.key))}) before the join"
-                )
-        raise AssertionError(step)
-
     def _groups(self, definition: AggregateDef) -> _Flow:
         """An aggregate's groups, as they are written."""
         aggregate = self._aggregates[definition]
@@ -363,35 +346,42 @@ class _Compiler:
         spec, where = aggregate.spec, f"aggregate {definition.name!r}"
         schema = spec.shown_columns
         event_time = None if spec.window is None else "window"
-        upserts = definition.as_table or definition.signed
         key = (*(() if spec.window is None else ("window",)), *spec.group_names)
-        if upserts:
+        if aggregate.deletes:
             schema = with_deleted(schema)
         draft = _Draft(
-            RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if upserts else ())
+            RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if aggregate.deletes else ())
         )
         self._drafts.append(draft)
         flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time)
-        if not upserts:
+        if not aggregate.deletes:
             return flow
         self._tables_of_groups[definition] = replace(flow, table=key)
-        return self._transform(flow, TransformDef(stream_of(ToStreamDef(None))), internal=[DELETED])
+        return self._transform(flow, TransformDef(stream_of(ToStreamDef(None))))
 
-    def _step(self, flow: _Flow, step: StepDef, stream: Stream) -> _Flow:
+    def _step(self, flows: list[_Flow], step: StepDef, stream: Stream) -> _Flow:
+        """A stream after a step. Of a union there are several flows up to the first step that isn't done to each."""
+        flow = flows[0]
         match step:
             case TransformDef():
                 return self._transform(flow, step)
-            case JoinDef():
+            case JoinDef(table=table):
+                if len(flows) > 1:
+                    raise ProgramError(
+                        f"{flow.where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
+                        f"several: say .repartition({', '.join(map(repr, step.on or table.source.key))}) before the "
+                        f"join"
+                    )
                 return self._join(flow, step)
             case PeekDef(function=function):
                 check_types(f"{flow.where}: peek", without_partition(flow.frame.schema))
                 return replace(flow, steps=(*flow.steps, Peek(function)))
             case StreamJoinDef():
-                return self._join_stream([flow], step, self._root(stream).topic)
+                return self._join_stream(flows, step, self._root(stream).topic)
             case TableJoinDef():
-                return self._join_table([flow], step, self._root(stream).topic)
+                return self._join_table(flows, step, self._root(stream).topic)
             case ProcessDef():
-                return self._process([flow], step)
+                return self._process(flows, step)
             case FunctionOutputDef():
                 return self._output(flow, step.name)
             case GroupsDef():
@@ -402,7 +392,7 @@ class _Compiler:
             case TableTransformDef():
                 return self._transform_table(flow, step)
             case ToTableDef():
-                return self._to_table([flow], step, self._root(stream).topic)
+                return self._to_table(flows, step, self._root(stream).topic)
             case ToStreamDef():
                 return self._transform(replace(flow, table=None), TransformDef(stream_of(step)))
 
@@ -439,16 +429,20 @@ class _Compiler:
         if len(flows) > 1 or not flow.key or not set(flow.key) <= set(step.key):
             name = step.name or _readable(f"{topic}-table-{'-'.join(step.key)}")
             flow = self._move(flows, self._internal(f"{name}-repartition", where), step.key, schema)
-        flow = replace(flow, where=where, table=None)
-        made = self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))), internal=[DELETED])
-        return replace(made, table=step.key)
+        flow = replace(flow, where=where, table=step.key)
+        return self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))))
 
-    def _transform(self, flow: _Flow, step: TransformDef, internal: Sequence[str] = ()) -> _Flow:
+    def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
         where = f"{flow.where}: {_label(step.function)}"
         made = called(where, step.function, flow.frame)
+        if flow.table is not None and makes_several(made):
+            raise ProgramError(
+                f"{_label(step.function)} makes several rows of one, but a table has one row for each key: "
+                f"say .as_stream() first"
+            )
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
-        own = {PARTITION, *internal, *([] if flow.table is None else [DELETED])}
+        own = {PARTITION, *([] if flow.table is None else [DELETED])}
         check_names(where, [name for name in made.columns if name not in own])
         made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
         there = passed(made, flow.rows)

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kohort.spark.program.aggregate_specs import group_types
-from kohort.spark.program.operations import LEFT, RIGHT, SIDE
-from kohort.spark.program.processor_specs import Process, StateKind
-from kohort.spark.program.selections import Changelog
-from kohort.spark.program.stream_joins import JoinSide
-from kohort.spark.program.table_joins import (
-    JoinColumns,
-    JoinedFlow,
+from kohort.spark.program.join_sides import (
+    JoinSide,
     field_names,
     marks,
     nullable,
     numbered,
-    quoted,
     side_rows,
     state_spec,
 )
+from kohort.spark.program.operations import LEFT, RIGHT, SIDE
+from kohort.spark.program.processor_specs import Process, StateKind
+from kohort.spark.program.selections import Changelog
+from kohort.spark.program.shortcuts import quoted
+from kohort.spark.program.table_joins import JoinColumns, JoinedFlow
 from kohort.spark.program.table_operations import (
     COUNTER,
     FOREIGN,

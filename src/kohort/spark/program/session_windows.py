@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from kohort.spark.errors import ProgramError
-from kohort.spark.program.column_checks import check_names, column_names
-from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, duration_ms
+from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, check_column, check_end, duration_ms
 
 __all__ = ["session", "unlimited"]
 
@@ -47,11 +46,7 @@ def session(
     Raises:
         ProgramError: arguments that can't be.
     """
-    if not isinstance(column, str):
-        raise ProgramError(
-            f"session() takes a column's name, not {column!r}: compute the column in a transform, then say "
-            f'session("its name", …)'
-        )
+    check_column("session", column)
     where = f"session({column!r})"
     if (gap is None) == (gap_column is None):
         raise ProgramError(f'{where} needs a gap, as "30 minutes", or gap_column, the column that has each row\'s')
@@ -69,9 +64,7 @@ def session(
                 f"{where}: retention={retention!r} is shorter than the grace, {grace!r}: sessions would be removed "
                 f"that still take rows"
             )
-    if end is not None:
-        column_names(f"{where}: end", end)
-        check_names(f"{where}: end", ["window", end])
+    check_end(where, end)
     each = duration_ms("gap", gap) if gap is not None else 0
     return SessionSpec(column, each, gap_column, grace_ms, retention_ms, end)
 

@@ -181,3 +181,10 @@ def column_of(rows: DataFrame, given: Expression) -> Column:
 def shown_expression(given: Expression) -> str:
     """As it was written."""
     return repr(given) if isinstance(given, str) else column_text(given)
+
+
+def quoted(name: str) -> Column:
+    """A column, whatever is in its name."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col("`" + name.replace("`", "``") + "`")

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.errors import ProgramError
-from kohort.spark.program.column_checks import check_names, check_types, column_names
+from kohort.spark.program.column_checks import check_types
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP, WINDOW_START
 from kohort.spark.program.operations import KEPT
 from kohort.spark.program.processor_specs import Operation, Process, StateKind, StateSpec
-from kohort.spark.program.windows import Duration, WindowSpec, duration_ms
+from kohort.spark.program.windows import Duration, WindowSpec, check_column, check_end, duration_ms
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -70,11 +70,7 @@ def sliding(
     Raises:
         ProgramError: lengths that can't be.
     """
-    if not isinstance(column, str):
-        raise ProgramError(
-            f"sliding() takes a column's name, not {column!r}: "
-            f'compute the column in a transform, then say sliding("its name", …)'
-        )
+    check_column("sliding", column)
     where = f"sliding({column!r})"
     size_ms = duration_ms("difference", difference, least=0) + 1
     grace_ms = duration_ms("grace", grace, least=0)
@@ -84,9 +80,7 @@ def sliding(
             f"{where}: retention={retention!r} isn't longer than difference and grace together, {difference!r} + "
             f"{grace!r}: windows would be removed that still take rows"
         )
-    if end is not None:
-        column_names(f"{where}: end", end)
-        check_names(f"{where}: end", ["window", end])
+    check_end(where, end)
     return SlidingSpec(column, size_ms, 1, grace_ms, retention_ms, end)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,13 +14,13 @@ from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import HEADERS, TOPIC
-from kohort.spark.program.record_keys import KeyReading, key_reading
+from kohort.spark.program.record_keys import key_reading
 from kohort.spark.program.registered_sources import read_by_registry
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
     from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.csv_format import CsvFields
@@ -100,7 +101,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     Raises:
         ProgramError: the schema can't be, or it lacks a column that is named elsewhere.
     """
-    from pyspark.sql.types import ArrayType, MapType, StructType
+    from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
     where = f"{what} {definition.topic!r}"
     given = definition.schema
@@ -120,16 +121,17 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
             f"the schema is {_ddl(schema)}"
         )
     if definition.headers:
-        rows = _with_headers(where, rows)
+        header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+        rows = _with_columns(where, rows, [StructField(HEADERS, ArrayType(header))])
     if definition.topics_shown:
-        rows = _with_topic(where, rows)
+        rows = _with_columns(where, rows, [StructField(TOPIC, StringType())])
     keys, key = None, definition.key
     if definition.key_format is not None:
         keys = key_reading(
             where, definition.key_format, definition.key_schema, definition.key_registry,
             definition.key_subject or f"{definition.topic}-key", parsed_schema,
         )  # fmt: skip
-        rows = _with_keys(where, rows, keys)
+        rows = _with_columns(where, rows, StructType.fromJson(json.loads(keys.schema)).fields)
         key = key or (keys.columns if keys.format == "string" else ())
     for name in key:
         if isinstance(kind := one_of(f"{where}: key {name!r}", name, rows), (ArrayType, MapType, StructType)):
@@ -169,28 +171,10 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     )
 
 
-def _with_keys(where: str, rows: StructType, keys: KeyReading) -> StructType:
+def _with_columns(where: str, rows: StructType, more: Sequence[StructField]) -> StructType:
     from pyspark.sql.types import StructType
 
-    columns = StructType.fromJson(json.loads(keys.schema))
-    schema = StructType([*rows.fields, *columns.fields])
-    check_names(where, schema.names)
-    return schema
-
-
-def _with_topic(where: str, rows: StructType) -> StructType:
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    schema = StructType([*rows.fields, StructField(TOPIC, StringType())])
-    check_names(where, schema.names)
-    return schema
-
-
-def _with_headers(where: str, rows: StructType) -> StructType:
-    from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
-
-    header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-    schema = StructType([*rows.fields, StructField(HEADERS, ArrayType(header))])
+    schema = StructType([*rows.fields, *more])
     check_names(where, schema.names)
     return schema
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,19 +10,23 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import group_types
 from kohort.spark.program.column_checks import check_names, check_types, one_of, without_partition
 from kohort.spark.program.internal_columns import DELETED
-from kohort.spark.program.operations import LEFT, RIGHT, SIDE
-from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
+from kohort.spark.program.join_sides import (
+    CompiledJoin,
+    field_names,
+    marks,
+    nullable,
+    numbered,
+    side_rows,
+    state_spec,
+)
+from kohort.spark.program.operations import LEFT, RIGHT
+from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.selections import Changelog
-from kohort.spark.program.stream_joins import CompiledJoin, JoinSide
 from kohort.spark.program.streams import TableJoinDef
 from kohort.spark.program.table_operations import StreamTableJoin, TableJoin
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
-
-_NEVER = "_never"
-"""The time of rows that don't move time on."""
 
 
 @dataclass(frozen=True)
@@ -177,98 +181,8 @@ def stream_table_join(
     return CompiledJoin(union, ways, step)
 
 
-def side_rows(
-    union: StructType,
-    names: Mapping[str, str],
-    *,
-    side: int,
-    event_time: str | None = None,
-    table: bool = True,
-    timeless: bool = False,
-) -> JoinSide:
-    """One side on its way into the topic.
-
-    Args:
-        union: the topic's columns.
-        names: the side's columns, by those of the topic that they become.
-        event_time: that of the side's columns which is.
-        table: whether its rows have `_deleted`.
-        timeless: whether its records' times are those of 1970, so that they move no stream time on.
-    """
-
-    def rows(given: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        def column(name: str) -> Column:
-            if name == SIDE:
-                return F.lit(side)
-            if name == DELETED:
-                return F.col(DELETED) if table else F.lit(False)
-            if name in names:
-                return quoted(names[name])
-            return F.lit(None).cast(union[name].dataType)
-
-        columns = [column(each.name).alias(each.name) for each in union.fields]
-        if timeless:
-            columns.append(F.timestamp_seconds(F.lit(0)).alias(_NEVER))
-        return given.select(*columns)
-
-    times = [name for name, given in names.items() if given == event_time]
-    return JoinSide(rows, _NEVER if timeless else times[0] if times else None)
-
-
-def quoted(name: str) -> Column:
-    """A column, whatever is in its name."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
-def state_spec(
-    name: str,
-    called: str,
-    changelog: Changelog,
-    kind: StateKind,
-    kept: Sequence[StructField],
-    map_key: Sequence[StructField] | None = None,
-) -> StateSpec:
-    """A store of a join."""
-    from pyspark.sql.types import StructType
-
-    store = f"{name}-{called}"
-    topic = changelog(store, f"a store of the join {name!r}")
-    key = None if map_key is None else StructType([*map_key])
-    return StateSpec(called, store, topic, kind, StructType([*kept]), key)
-
-
 def _group(where: str, on: tuple[str, ...], schema: StructType) -> tuple[tuple[str, DataType], ...]:
     return group_types(f"{where} on", on, schema)
-
-
-def marks() -> list[StructField]:
-    """The columns that topics of joins have beside those of the sides."""
-    from pyspark.sql.types import BooleanType, IntegerType, StructField
-
-    return [StructField(SIDE, IntegerType()), StructField(DELETED, BooleanType())]
-
-
-def numbered(side: str, fields: Sequence[StructField]) -> list[StructField]:
-    """Columns under names that no other side's have."""
-    from pyspark.sql.types import StructField
-
-    return [StructField(f"_{side}{number}", each.dataType) for number, each in enumerate(fields)]
-
-
-def field_names(fields: Sequence[StructField]) -> tuple[str, ...]:
-    """What columns are called."""
-    return tuple(each.name for each in fields)
-
-
-def nullable(field: StructField) -> StructField:
-    """The same column, which may be null."""
-    from pyspark.sql.types import StructField
-
-    return StructField(field.name, field.dataType)
 
 
 def _listed(names: tuple[str, ...]) -> str:

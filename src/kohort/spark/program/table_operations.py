@@ -21,11 +21,6 @@ COUNTER: Final = "counter"
 SUBSCRIBERS: Final = "subscribers"
 """What states of joins by foreign key are called: the foreign key of each left row, the next number, and who is
 answered when a right row changes."""
-SINCE: Final = "_since"
-"""BIGINT: from when on a version of a table's row is valid, in ms."""
-VERSIONS: Final = "versions"
-PENDING: Final = "pending"
-"""What states of joins as of a time are called: versions of the table's rows, and rows of the stream that wait."""
 
 
 @dataclass(frozen=True)
@@ -141,32 +136,3 @@ class ForeignKeyResults(Operation):
     def identity(self) -> list[object]:
         """What was given before is another table with another `how`."""
         return ["foreign key results", self.how]
-
-
-@dataclass(frozen=True)
-class AsOfJoin(Operation):
-    """A stream and the versions of a table.
-
-    Attributes:
-        on: the key's columns.
-        stream: the stream's columns, those of `on` too.
-        added: the table's that are added.
-        how: "inner" or "left".
-        history_ms: how far versions go back behind the table's largest time.
-        grace_ms: how long rows wait, by the stream's largest time.
-    """
-
-    on: tuple[str, ...]
-    stream: tuple[str, ...]
-    added: tuple[str, ...]
-    how: str
-    history_ms: int
-    grace_ms: int
-
-    what = "join_as_of"
-    kind = "KSTREAM-JOIN-AS-OF"
-
-    @property
-    def identity(self) -> list[object]:
-        """Versions are kept for the history, rows by when they have waited for the grace."""
-        return ["as of", self.history_ms, self.grace_ms]

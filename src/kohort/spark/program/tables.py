@@ -22,10 +22,11 @@ from kohort.spark.program.shortcuts import (
     check_expression,
     column_of,
     named_columns,
+    quoted,
     selected_columns,
     shown_expression,
 )
-from kohort.spark.program.transform_checks import makes_several, passed
+from kohort.spark.program.transform_checks import passed
 from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
@@ -121,18 +122,16 @@ class TableShortcuts(Advised, ABC, Generic[_Derived]):
 
 def upserting(step: TableTransformDef, kept: Collection[str]) -> Shortcut:
     """The step as a transform of upserts. `kept`: the columns that deletions have, too."""
+    names: list[str] | None = None  # of those columns afterwards: found in the plan once, when the program is compiled
 
     def function(rows: DataFrame) -> DataFrame:
+        nonlocal names
         made = rows
         if step.function is not None:
             made = propagated(step.function(rows.drop(DELETED)), rows, [DELETED])
-            if makes_several(made):
-                raise ProgramError(
-                    f"{step.label} makes several rows of one, but a table has one row for each key: "
-                    f"say .as_stream() first"
-                )
-        there = passed(made, rows)
-        names = [there[name][0] for name in kept if name in there]
+        if names is None:
+            there = passed(made, rows)
+            names = [there[name][0] for name in kept if name in there]
         return deleting(made, names, None if step.condition is None else (step.condition, False))
 
     return Shortcut(step.label, function)
@@ -178,7 +177,7 @@ def deleting(rows: DataFrame, kept: Collection[str], condition: tuple[Expression
     return rows.select(
         *[
             each if name in own else F.when(~deleted, each).alias(name)
-            for name, each in ((name, rows["`" + name.replace("`", "``") + "`"]) for name in rows.columns)
+            for name, each in ((name, quoted(name)) for name in rows.columns)
         ]
     )
 

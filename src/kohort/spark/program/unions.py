@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import without_partition
-from kohort.spark.program.shortcuts import Shortcut
+from kohort.spark.program.shortcuts import Shortcut, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -73,7 +73,7 @@ def with_columns_of(columns: StructType, as_they_are: Collection[str] = ()) -> S
         def united(each: StructField) -> Column:
             if each.name not in rows.columns:
                 return F.lit(None).cast(each.dataType).alias(each.name)
-            column = F.col("`" + each.name.replace("`", "``") + "`")
+            column = quoted(each.name)
             if rows.schema[each.name].nullable or not each.nullable or each.name in as_they_are:
                 return column
             return F.when(column.isNotNull(), column).alias(each.name)  # the same, but to Spark it may be null

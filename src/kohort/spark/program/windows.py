@@ -111,11 +111,7 @@ def window(
     Raises:
         ProgramError: lengths that can't be.
     """
-    if not isinstance(column, str):
-        raise ProgramError(
-            f"window() takes a column's name, not {column!r}: "
-            f'compute the column in a transform, then say window("its name", …)'
-        )
+    check_column("window", column)
     size_ms = duration_ms("size", size)
     slide_ms = size_ms if slide is None else duration_ms("slide", slide)
     grace_ms = None if grace is None else duration_ms("grace", grace, least=0)
@@ -135,10 +131,32 @@ def window(
                 f"window({column!r}): retention={retention!r} is shorter than size and grace together, "
                 f"{size!r} + {grace!r}: windows would be removed that still take rows"
             )
-    if end is not None:
-        column_names(f"window({column!r}): end", end)
-        check_names(f"window({column!r}): end", ["window", end])
+    check_end(f"window({column!r})", end)
     return WindowSpec(column, size_ms, slide_ms, grace_ms, retention_ms, end)
+
+
+def check_column(what: str, column: object) -> None:
+    """Checks the first argument of a function that makes windows, which is called `what`.
+
+    Raises:
+        ProgramError: it isn't a column's name.
+    """
+    if not isinstance(column, str):
+        raise ProgramError(
+            f"{what}() takes a column's name, not {column!r}: "
+            f'compute the column in a transform, then say {what}("its name", …)'
+        )
+
+
+def check_end(where: str, end: str | None) -> None:
+    """Checks the name of a column with the window's end.
+
+    Raises:
+        ProgramError: it can't be one.
+    """
+    if end is not None:
+        column_names(f"{where}: end", end)
+        check_names(f"{where}: end", ["window", end])
 
 
 def duration_ms(name: str, value: Duration, *, least: int = 1) -> int:

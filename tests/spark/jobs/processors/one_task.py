@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kohort.spark.jobs.arrow_key_encoding import group_keys
-from kohort.spark.jobs.processors.interface import Processor, Rows, TaskState
+from kohort.spark.jobs.processors.interface import Processor, TaskState
 from kohort.spark.jobs.processors.states import State
 
 from .stores import DictStore
+from .tasks import given
 
 
 @dataclass
@@ -42,24 +42,15 @@ class OneTask:
         """What it makes of an epoch's rows, with their event times as `_time`."""
         if not rows:
             return []
-        table = pa.Table.from_pylist([{name: row.get(name) for name in self.schema.names} for row in rows], self.schema)
-        stream_times = []
-        for row in rows:
-            known = [each for each in (row.get("_time"), self._stream_time) if each is not None]
-            self._stream_time = max(known, default=None)
-            stream_times.append(self._stream_time)
-        keys = group_keys(self.group, [table[name].combine_chunks() for name in self.group])
-        times = pa.array([row.get("_time") for row in rows], pa.int64())
-        offsets = pa.array(range(self._read, self._read + len(rows)), pa.int64())
-        given = Rows(table, keys, times, pa.array(stream_times, pa.int64()), offsets)
+        read, self._stream_time = given(rows, self.schema, self.group, self._stream_time, self._read)
         self._read += len(rows)
-        made = self.processor.process(given, TaskState(0, self._stream_time, self._opened()))
+        made = self.processor.process(read, TaskState(0, self._stream_time, self._opened()))
         for store in self.stores.values():
             store.commit()
         self.late += made.late
         self.dropped += sum(count for _, count in made.dropped)
         assert len(made.of) == made.rows.num_rows
-        made_times = times.take(made.of) if made.times is None else made.times
+        made_times = read.times.take(made.of) if made.times is None else made.times
         return [row | {"_time": at} for row, at in zip(made.rows.to_pylist(), made_times.to_pylist(), strict=True)]
 
     def _opened(self) -> dict[str, State]:

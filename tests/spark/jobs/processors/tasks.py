@@ -16,6 +16,32 @@ from kohort.spark.runtime.window_closing import Windows
 from .stores import DictStore
 
 
+def given(
+    rows: Sequence[dict[str, Any]], schema: pa.Schema, group: Sequence[str], stream_time: int | None, first: int
+) -> tuple[Rows, int | None]:
+    """Rows of an epoch, and the stream time after them.
+
+    Args:
+        rows: with their event time in ms as `_time`, beside the columns of the schema; what isn't there is null.
+        stream_time: before them.
+        first: the offset of the first.
+    """
+    table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema)
+    times = [row.get("_time") for row in rows]
+    stream_times = []
+    for time in times:
+        stream_time = max((each for each in (time, stream_time) if each is not None), default=None)
+        stream_times.append(stream_time)
+    read = Rows(
+        table,
+        group_keys(group, [table[name].combine_chunks() for name in group]),
+        pa.array(times, pa.int64()),
+        pa.array(stream_times, pa.int64()),
+        pa.array(range(first, first + len(rows)), pa.int64()),
+    )
+    return read, stream_time
+
+
 def epochs(
     processor: Processor,
     rows: Sequence[dict[str, Any]],
@@ -41,24 +67,12 @@ def epochs(
         some = rows[start : start + size]
         if not some:
             continue
-        table = pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in some], schema)
-        stream_times = []
-        for row in some:
-            times = [each for each in (row["_time"], stream_time) if each is not None]
-            stream_time = max(times, default=None)
-            stream_times.append(stream_time)
-        given = Rows(
-            table,
-            group_keys(group, [table[name].combine_chunks() for name in group]),
-            pa.array([row["_time"] for row in some], pa.int64()),
-            pa.array(stream_times, pa.int64()),
-            pa.array(range(start, start + len(some)), pa.int64()),
-        )
-        made = processor.process(given, TaskState(0, stream_time, {KEPT: State("kept", kept, store, **state)}))
+        read, stream_time = given(some, schema, group, stream_time, start)
+        made = processor.process(read, TaskState(0, stream_time, {KEPT: State("kept", kept, store, **state)}))
         store.commit()
         if windows is not None:
             store.rows = {key: value for key, value in store.rows.items() if not _is_old(key, windows, stream_time)}
-        yield table, made
+        yield read.columns, made
         start += size
 
 

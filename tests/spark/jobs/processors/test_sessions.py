@@ -9,14 +9,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.spark.jobs.arrow_key_encoding import group_keys
-from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
+from kohort.spark.jobs.processors.interface import Made, TaskState
 from kohort.spark.jobs.processors.sessions import SessionsProcessor
 from kohort.spark.jobs.processors.states import State
 from kohort.spark.program.internal_columns import ABSORBED, CHANGE, SESSION
 from kohort.spark.program.operations import DUE, SESSIONS, Change, Sessions
 from kohort.spark.program.windows import SessionSpec
 
+from . import tasks
 from .stores import DictStore
 
 TIME = pa.timestamp("us", "UTC")
@@ -47,28 +47,14 @@ class Task:
     stream_time: int | None = None
 
     def run(self, rows: Sequence[Row], first: int) -> None:
-        table = pa.Table.from_pylist(
-            [{"user": user, "at": None, "gap": gap, "n": first + n} for n, (user, _, gap) in enumerate(rows)], SCHEMA
-        )
-        stream_times = []
-        for _, time, _ in rows:
-            self.stream_time = max((each for each in (time, self.stream_time) if each is not None), default=None)
-            stream_times.append(self.stream_time)
-        given_rows = Rows(
-            table,
-            group_keys(["user"], [table["user"].combine_chunks()]),
-            pa.array([time for _, time, _ in rows], pa.int64()),
-            pa.array(stream_times, pa.int64()),
-            pa.array(range(first, first + len(rows)), pa.int64()),
-        )
+        named = [{"user": user, "gap": gap, "n": first + n, "_time": time} for n, (user, time, gap) in enumerate(rows)]
+        read, self.stream_time = tasks.given(named, SCHEMA, ["user"], self.stream_time, first)
         key = pa.schema([("over", TIME)])
         states = {
             SESSIONS: State(SESSIONS, KEPT, self.stores[SESSIONS], key),
             DUE: State(DUE, DUES, self.stores[DUE]),
         }
-        made = SessionsProcessor(self.sessions, ("user",), OUTPUT).process(
-            given_rows, TaskState(0, self.stream_time, states)
-        )
+        made = SessionsProcessor(self.sessions, ("user",), OUTPUT).process(read, TaskState(0, self.stream_time, states))
         for store in self.stores.values():
             keys = [key for key, _ in store.writes]
             assert len(set(keys)) == len(keys), "a key is written once"

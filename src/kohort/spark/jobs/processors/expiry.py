@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,8 +61,9 @@ class ExpiringState:
         found = self.state.get(keys)
         # One that has expired is in the index, too, but is about to be taken out of it, or has been.
         indexed = pc.fill_null(pc.greater(found.rows[WRITTEN].combine_chunks(), self._oldest), False)
-        known = found.groups[indexed.to_numpy(zero_copy_only=False)]
-        self._note(keys.filter(pc.invert(_among(known, len(keys)))))
+        known = np.zeros(len(keys), np.bool_)
+        known[found.groups[indexed.to_numpy(zero_copy_only=False)]] = True
+        self._note(keys.filter(pa.array(~known)))
 
     def delete(self, keys: pa.Array) -> None:
         """Takes keys out; the index follows when their time has come."""
@@ -137,7 +139,3 @@ class ExpiringState:
     def _write_index(self, keys: pa.Array, times: pa.Array) -> None:
         if len(keys):
             self.index.access.write(at_time(keys, times), pa.repeat(pa.scalar(b"{}"), len(keys)))
-
-
-def _among(numbers: object, length: int) -> pa.Array:
-    return pc.is_in(pa.array(range(length), pa.int64()), value_set=pa.array(numbers, pa.int64()))

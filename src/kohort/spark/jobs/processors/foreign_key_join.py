@@ -17,7 +17,6 @@ subscribers under older numbers is lost with them, but the newer subscription is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,8 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.ordering import group_numbers
-from kohort.spark.jobs.processors.states import State
-from kohort.spark.jobs.processors.table_rows import TableRows, flags, keep, last_marked, last_of_groups, valid
+from kohort.spark.jobs.processors.states import TASK_KEY, State
+from kohort.spark.jobs.processors.table_rows import TableRows, flags, last_marked, last_of_groups, side_numbers, valid
 from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.operations import LEFT, RIGHT, SIDE
 from kohort.spark.program.table_operations import (
@@ -45,7 +44,6 @@ from kohort.spark.program.table_operations import (
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
-_KEY: Final = pa.array(["{}"])
 
 
 @dataclass(frozen=True)
@@ -65,9 +63,7 @@ class SubscriptionsProcessor:
         deleted = flags(rows.columns[DELETED])
         state, own = task.states[FOREIGN], rows.columns.select(self.step.foreign)
         unbound = deleted | ~valid(own, self.step.foreign)
-        given = (keys, groups, own.rename_columns(state.columns.names), keyed, unbound)
-        bound = TableRows.read(state, *given)
-        keep(state, *given)
+        bound = TableRows.upserted(state, keys, groups, own.rename_columns(state.columns.names), keyed, unbound)
         left = np.flatnonzero(keyed)
         numbers = np.zeros(len(groups), np.int64)
         numbers[left] = self._numbered(task.states[COUNTER], len(left))
@@ -94,9 +90,9 @@ class SubscriptionsProcessor:
     @staticmethod
     def _numbered(state: State, count: int) -> _Ints:
         """So many new numbers: greater than all that the task has given before."""
-        found = state.get(_KEY).rows[NUMBER].to_pylist()
+        found = state.get(TASK_KEY).rows[NUMBER].to_pylist()
         first = found[0] if found else 0
-        state.put(_KEY, pa.table({NUMBER: pa.array([first + count], pa.int64())}))
+        state.put(TASK_KEY, pa.table({NUMBER: pa.array([first + count], pa.int64())}))
         return np.arange(first, first + count)
 
 
@@ -116,11 +112,9 @@ class AnswersProcessor:
     def process(self, rows: Rows, task: TaskState) -> Made:
         keyed = valid(rows.columns, self.step.on)
         groups, keys = group_numbers(rows.keys)
-        rights = rows.columns[SIDE].combine_chunks().to_numpy(zero_copy_only=False) == 1
+        rights = side_numbers(rows.columns) == 1
         deleted = flags(rows.columns[DELETED])
-        given = (keys, groups, rows.columns, keyed & rights, deleted)
-        table = TableRows.read(task.states[RIGHT], *given)
-        keep(task.states[RIGHT], *given)
+        table = TableRows.upserted(task.states[RIGHT], keys, groups, rows.columns, keyed & rights, deleted)
         last = np.zeros(len(keys), np.int64)
         last[groups] = np.arange(len(groups))  # the last row of each group
         changed = np.zeros(len(keys), bool)
@@ -168,7 +162,7 @@ class ResultsProcessor:
     def process(self, rows: Rows, task: TaskState) -> Made:
         keyed = valid(rows.columns, self.step.key)
         groups, keys = group_numbers(rows.keys)
-        lefts = rows.columns[SIDE].combine_chunks().to_numpy(zero_copy_only=False) == 0
+        lefts = side_numbers(rows.columns) == 0
         deleted, found = flags(rows.columns[DELETED]), flags(rows.columns[FOUND])
         numbers = rows.columns[NUMBER].combine_chunks().to_numpy(zero_copy_only=False)
         state = task.states[LEFT]

@@ -58,7 +58,6 @@ class Made(NamedTuple):
         times: event times (ms), where they aren't those of the rows in `of`.
         dropped: how many it left out, by reasons of `kohort.spark.jobs.drop_reasons`.
         offsets: where they aren't those of the rows in `of`.
-        stream_times: what windows go by afterwards (ms), where that isn't what the rows in `of` were read at.
     """
 
     rows: pa.Table
@@ -67,7 +66,6 @@ class Made(NamedTuple):
     times: pa.Array | None = None
     dropped: tuple[tuple[str, int], ...] = ()
     offsets: pa.Array | None = None
-    stream_times: pa.Array | None = None
 
 
 class Processor(Protocol):

@@ -36,3 +36,9 @@ def places_in_runs(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def counted(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """0, 1, … for each count, so many of them."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def int64s(column: pa.Array) -> npt.NDArray[np.int64]:
+    """A column of whole numbers without nulls."""
+    numbers: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers

@@ -36,7 +36,7 @@ class Limits(NamedTuple):
     kept_ms: int | None
 
 
-class Sessions(NamedTuple):
+class FoundSessions(NamedTuple):
     """The sessions that rows make.
 
     Attributes:
@@ -49,7 +49,7 @@ class Sessions(NamedTuple):
     of_kept: _Ints
 
 
-def sessions_of(rows: Intervals, stream_times: _Ints, kept: Intervals, limits: Limits) -> Sessions:
+def sessions_of(rows: Intervals, stream_times: _Ints, kept: Intervals, limits: Limits) -> FoundSessions:
     """The sessions of rows, in the order in which they came, with those of earlier epochs.
 
     A row is late if the session that it would make was over, with the grace, at its stream time. Sessions that aren't
@@ -91,7 +91,7 @@ def sessions_of(rows: Intervals, stream_times: _Ints, kept: Intervals, limits: L
     if more:
         columns = np.array([session.interval for session in more], np.int64).T
         whole = Intervals.joined(whole, Intervals(*columns))
-    return Sessions(whole, of_rows, of_kept)
+    return FoundSessions(whole, of_rows, of_kept)
 
 
 def _components(every: Intervals) -> tuple[_Ints, _Ints]:

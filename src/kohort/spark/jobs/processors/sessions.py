@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
-from kohort.spark.jobs.processors.ordering import group_numbers
-from kohort.spark.jobs.processors.session_intervals import Intervals, Limits, sessions_of
+from kohort.spark.jobs.processors.ordering import group_numbers, int64s
+from kohort.spark.jobs.processors.session_intervals import FoundSessions, Intervals, Limits, sessions_of
 from kohort.spark.jobs.processors.states import State, at_time, before_time, joined_keys
 from kohort.spark.jobs.processors.times import timestamps
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
@@ -48,7 +48,7 @@ class _Due(NamedTuple):
     groups: pa.Array
 
     def numbers(self, name: str) -> _Ints:
-        return _numbers(self.entries[name].combine_chunks())
+        return int64s(self.entries[name].combine_chunks())
 
 
 class _Groups(NamedTuple):
@@ -83,19 +83,19 @@ class SessionsProcessor:
 
         new = Intervals(codes[: len(numbers)], times[numbers], times[numbers], untils[numbers])
         kept = _kept(task.states[SESSIONS], groups, codes, np.concatenate([new.starts, due.numbers("at")]))
-        stream_times = _numbers(pc.fill_null(rows.stream_times.take(taken), FIRST_MS))
+        stream_times = int64s(pc.fill_null(rows.stream_times.take(taken), FIRST_MS))
         found = sessions_of(new, stream_times, kept, Limits(self.sessions.window.grace_ms, self.sessions.kept_ms))
 
         over = self._is_over(found.sessions, task.stream_time)
         ending = (found.of_kept < 0) & self._is_over(kept, task.stream_time)
         _write_sessions(task.states[SESSIONS], groups, found.sessions, over, kept, (found.of_kept >= 0) | ending)
-        forgotten = self._write_due(task, groups, due, codes[len(numbers) :], found.sessions, over, kept, found.of_kept)
+        forgotten = self._write_due(task, groups, due, codes[len(numbers) :], found, over, kept, ending)
 
         changes = np.where(over & self.sessions.closes, Change.FINAL, Change.GROWN)
-        given = self._given(rows, numbers, found.of_rows, found.sessions.starts, changes, kept, found.of_kept)
+        in_time = np.flatnonzero(found.of_rows >= 0)
+        given = self._given(rows, numbers[in_time], found.of_rows[in_time], found, changes, kept)
         end = Change.CLOSED if self.sessions.closes else Change.FORGOTTEN
         extra = [self._extra(groups, kept.taken(ending), end), self._extra(groups, forgotten, Change.FORGOTTEN)]
-        in_time = np.flatnonzero(found.of_rows >= 0)
         count = sum(each.num_rows for each in extra)
         of = pa.concat_arrays([pa.array(numbers[in_time]), pa.nulls(count, pa.int64())])
         dropped = ((NO_WINDOW, len(possible) - len(numbers)),)
@@ -111,9 +111,9 @@ class SessionsProcessor:
             gaps = rows.columns[window.gap_column].combine_chunks()
             possible = pc.and_(possible, pc.greater(gaps, 0))
         there: _Bools = pc.fill_null(possible, False).to_numpy(zero_copy_only=False)
-        times = _numbers(pc.fill_null(rows.times, 0))
+        times = int64s(pc.fill_null(rows.times, 0))
         most = LAST_MS - np.clip(times, FIRST_MS, LAST_MS)
-        return times, times + np.minimum(_numbers(pc.fill_null(gaps, 0)), most), there
+        return times, times + np.minimum(int64s(pc.fill_null(gaps, 0)), most), there
 
     def _is_over(self, sessions: Intervals, stream_time: int | None) -> _Bools:
         """Which sessions nothing can be in any more."""
@@ -139,13 +139,14 @@ class SessionsProcessor:
         groups: _Groups,
         due: _Due,
         codes: _Ints,
-        sessions: Intervals,
+        found: FoundSessions,
         over: _Bools,
         kept: Intervals,
-        of_kept: _Ints,
+        ending: _Bools,
     ) -> Intervals:
         """Takes out entries whose time has come, and adds those of sessions that have none; the sessions to forget."""
         state, window, kept_ms = task.states[DUE], self.sessions.window, self.sessions.kept_ms
+        sessions = found.sessions
         if kept_ms is None:
             return sessions.taken(np.zeros(len(over), np.bool_))
         closed = due.entries["closed"].combine_chunks().to_numpy(zero_copy_only=False).astype(bool)
@@ -156,11 +157,9 @@ class SessionsProcessor:
         of_due, of_sessions, of_kept_ones = np.split(ids, np.cumsum([len(codes), len(over)]))
         has_entry = np.setdiff1d(of_kept_ones, of_due[~closed])  # from an earlier epoch
         waits = ~over & ~np.isin(of_sessions, has_entry)
-        untouched = of_kept < 0
-        ended = untouched & self._is_over(kept, task.stream_time)
-        waits_on = untouched & ~ended & np.isin(of_kept_ones, of_due[~closed])
+        waits_on = (found.of_kept < 0) & ~ending & np.isin(of_kept_ones, of_due[~closed])
         retention_ms = window.retention_ms
-        forgets = Intervals.joined(sessions.taken(over), kept.taken(ended & self.sessions.closes))
+        forgets = Intervals.joined(sessions.taken(over), kept.taken(ending & self.sessions.closes))
         if retention_ms is None:
             forgets = forgets.taken(np.zeros(len(forgets.codes), np.bool_))
         later = np.maximum(forgets.untils + (retention_ms or 0) - kept_ms, (task.stream_time or 0) - kept_ms)
@@ -186,15 +185,13 @@ class SessionsProcessor:
         self,
         rows: Rows,
         numbers: _Ints,
-        of_rows: _Ints,
-        starts: _Ints,
+        sessions: _Ints,
+        found: FoundSessions,
         changes: _Ints,
         kept: Intervals,
-        of_kept: _Ints,
     ) -> pa.Table:
-        """The rows that are in a session."""
-        in_time = np.flatnonzero(of_rows >= 0)
-        sessions = of_rows[in_time]
+        """The rows that are in a session, by their numbers and those of their sessions."""
+        of_kept, starts = found.of_kept, found.sessions.starts
         merged = np.flatnonzero(of_kept >= 0)
         merged = merged[np.argsort(of_kept[merged], kind="stable")]
         ends = np.searchsorted(of_kept[merged], np.arange(len(starts) + 1))
@@ -202,7 +199,7 @@ class SessionsProcessor:
         is_first = np.zeros(len(sessions), np.bool_)
         is_first[np.unique(sessions, return_index=True)[1]] = True
         absorbed = lists.take(pa.array(sessions, mask=~is_first))
-        columns = [*rows.columns.take(pa.array(numbers[in_time])).columns, pa.array(starts[sessions]), absorbed]
+        columns = [*rows.columns.take(pa.array(numbers)).columns, pa.array(starts[sessions]), absorbed]
         columns.append(pa.array(changes[sessions]))
         return self._as_output(pa.table(columns, names=self.output.names))
 
@@ -227,7 +224,7 @@ def _kept(state: State, groups: _Groups, codes: _Ints, near: _Ints) -> Intervals
     first = np.full(len(groups.keys), LAST_MS)
     np.minimum.at(first, codes, np.clip(near, FIRST_MS, LAST_MS))
     found = state.entries_from(groups.keys, pa.table({"over": timestamps(pa.array(first))}))
-    starts, lasts, untils = (_numbers(found.rows[name].combine_chunks()) for name in ("start", "last", "until"))
+    starts, lasts, untils = (int64s(found.rows[name].combine_chunks()) for name in ("start", "last", "until"))
     return Intervals(found.groups, starts, lasts, untils)
 
 
@@ -254,11 +251,6 @@ def _pairs(codes: _Ints, starts: _Ints) -> _Ints:
     distinct, ranks = np.unique(starts, return_inverse=True)
     pairs: _Ints = codes * (len(distinct) + 1) + ranks
     return pairs
-
-
-def _numbers(column: pa.Array) -> _Ints:
-    numbers: _Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers
 
 
 def _bare(rows: pa.Table) -> pa.Table:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
-from kohort.spark.jobs.processors.near_rows import buckets, rows_between
-from kohort.spark.jobs.processors.ordering import counted, group_numbers
-from kohort.spark.jobs.processors.states import State, at_time
+from kohort.spark.jobs.processors.near_rows import Spans, kept_and_new, rows_between
+from kohort.spark.jobs.processors.ordering import counted, group_numbers, int64s
+from kohort.spark.jobs.processors.states import State
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP, WINDOW_START
 from kohort.spark.program.operations import KEPT
@@ -72,8 +72,8 @@ class SlidingProcessor:
         least, most = FIRST_MS + 2 * state.bucket_ms, LAST_MS - 2 * state.bucket_ms
         possible = pc.fill_null(pc.and_(pc.greater_equal(rows.times, least), pc.less_equal(rows.times, most)), False)
         there = possible.to_numpy(zero_copy_only=False)
-        times = pc.fill_null(rows.times, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        now = pc.fill_null(rows.stream_times, _NEVER).to_numpy(zero_copy_only=False).astype(np.int64)
+        times = int64s(pc.fill_null(rows.times, 0))
+        now = int64s(pc.fill_null(rows.stream_times, _NEVER))
         closed = now - self.windows.grace_ms
         # The last window of a row begins after it.
         taken = there & (times + 1 + length > closed)
@@ -108,19 +108,15 @@ class SlidingProcessor:
     ) -> _Pool:
         """New rows, and those that were kept of their groups and are near: whose windows may have the row, too."""
         reach = self.windows.difference_ms + 1
-        wanted, starts = buckets(codes, times[new] - reach, times[new] + reach, state.bucket_ms)
-        kept = state.lists(at_time(groups.take(pa.array(wanted)), pa.array(starts)))
-        own = {TIMESTAMP: pa.chunked_array([pa.array(times)]), OFFSET: pa.chunked_array([rows.offsets])}
-        columns = [own[name] if name in own else rows.columns[name] for name in state.columns.names]
-        mine = pa.Table.from_arrays(columns, names=state.columns.names).cast(kept.rows.schema).take(pa.array(new))
-        both = pa.concat_tables([kept.rows, mine]).combine_chunks()
-        before = len(kept.groups)
+        near = Spans(codes, times[new] - reach, times[new] + reach)
+        columns = rows.columns.append_column(TIMESTAMP, pa.array(times)).append_column(OFFSET, rows.offsets)
+        pool, keys, arrived = kept_and_new(state, groups, near, columns, codes, new)
         return _Pool(
-            both,
-            np.concatenate([wanted[kept.groups], codes]),
-            both[TIMESTAMP].to_numpy().astype(np.int64),
-            np.concatenate([np.full(before, _NEVER), closed[new]]),
-            np.concatenate([np.full(before, -1, np.int64), new]),
+            pool,
+            keys,
+            pool[TIMESTAMP].to_numpy().astype(np.int64),
+            np.concatenate([np.full(len(arrived) - len(new), _NEVER), closed[new]]),
+            arrived,
         )
 
     def _changed(self, pool: _Pool) -> tuple[_Ints, _Ints]:

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys, window_texts
-from kohort.spark.jobs.processors.ordering import group_numbers, places_in_runs
+from kohort.spark.jobs.processors.ordering import group_numbers, int64s, places_in_runs
 from kohort.spark.jobs.state_encoding import list_texts, lists_of, object_texts, objects_of
 from kohort.spark.jobs.time_bounds import FIRST_MS
+
+TASK_KEY: Final = pa.array(["{}"])
+"""The key of what a task keeps once, for all groups."""
 
 _LIST_BYTES: Final = 256 * 1024
 """About how much of a list is in one value: records have a largest size."""
@@ -102,13 +105,13 @@ class State:
     def entries(self, groups: pa.Array) -> Found:
         """All entries of groups, which have the columns of the map's keys among their values."""
         numbers, _, values = self.access.scan(*_beginning_with(_opened(groups)))
-        return Found(_numbers(numbers), self.decoded(values))
+        return Found(int64s(numbers), self.decoded(values))
 
     def entries_from(self, groups: pa.Array, map_keys: pa.Table) -> Found:
         """The entries of groups whose map keys are, as texts, these or greater ones."""
         _, after = _beginning_with(_opened(groups))
         numbers, _, values = self.access.scan(self.entry_keys(groups, map_keys).cast(pa.binary()), after)
-        return Found(_numbers(numbers), self.decoded(values))
+        return Found(int64s(numbers), self.decoded(values))
 
     # Lists -----------------------------------------------------------------------------------------------------------
 
@@ -139,7 +142,7 @@ class State:
         """All rows of the lists of groups, in the order in which they were added."""
         numbers, _, values = self.access.scan(*_beginning_with(_opened(groups)))
         lists, rows = lists_of(values, self.columns, self.what)
-        return Found(_numbers(numbers)[lists], rows)
+        return Found(int64s(numbers)[lists], rows)
 
     def clear(self, groups: pa.Array) -> None:
         """Takes out all that groups have."""
@@ -150,7 +153,7 @@ class State:
 
     def bucketed(self, groups: pa.Array, times: pa.Array) -> pa.Array:
         """Groups with the bucket that a time (ms) is in before them: keys that are forgotten after their retention."""
-        numbers = times.to_numpy(zero_copy_only=False).astype(np.int64)
+        numbers = int64s(times)
         return at_time(groups, pa.array(numbers - numbers % self.bucket_ms))
 
 
@@ -192,8 +195,3 @@ def _beginning_with(prefixes: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The ranges of keys that begin with texts that end with a comma."""
     after = pc.binary_join_element_wise(pc.utf8_slice_codeunits(prefixes, 0, -1), chr(ord(",") + 1), "")
     return prefixes.cast(pa.binary()), after.cast(pa.binary())
-
-
-def _numbers(ranges: pa.Array) -> npt.NDArray[np.int64]:
-    numbers: npt.NDArray[np.int64] = ranges.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers

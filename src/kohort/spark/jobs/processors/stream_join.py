@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
-from kohort.spark.jobs.processors.near_rows import buckets, rows_between
-from kohort.spark.jobs.processors.ordering import counted, group_numbers
-from kohort.spark.jobs.processors.states import State, at_time, before_time, joined_keys
+from kohort.spark.jobs.processors.near_rows import Spans, kept_and_new, rows_between
+from kohort.spark.jobs.processors.ordering import counted, group_numbers, int64s
+from kohort.spark.jobs.processors.states import TASK_KEY, State, at_time, before_time, joined_keys
+from kohort.spark.jobs.processors.table_rows import side_numbers, valid
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
-from kohort.spark.program.operations import CLOCK, LEFT, OFFSET_COLUMN, RIGHT, SIDE, TIME_COLUMN, UNMATCHED, StreamJoin
+from kohort.spark.program.operations import CLOCK, LEFT, OFFSET_COLUMN, RIGHT, TIME_COLUMN, UNMATCHED, StreamJoin
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _NONE: Final = np.iinfo(np.int64).min
-_KEY: Final = pa.array(["{}"])
 
 
 class _Pool(NamedTuple):
@@ -59,14 +59,14 @@ class StreamJoinProcessor:
     output: pa.Schema
 
     def process(self, rows: Rows, task: TaskState) -> Made:
-        sides = rows.columns[SIDE].combine_chunks().to_numpy(zero_copy_only=False)
+        sides = side_numbers(rows.columns)
         times = pc.fill_null(rows.times, _NONE).to_numpy(zero_copy_only=False)
-        offsets = rows.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        offsets = int64s(rows.offsets)
         clock = _Clock.read(task.states[CLOCK])
         now = clock.advance(sides, times)
         closes = np.where(sides == 0, times + self.join.after_ms, times + self.join.before_ms) + self.join.grace_ms
         in_time = (times != _NONE) & (closes >= now)
-        taken = in_time & _has_key(rows.columns, self.join.on)
+        taken = in_time & valid(rows.columns, self.join.on)
         codes, groups = group_numbers(rows.keys)
         pools = [
             self._pool(side, rows, np.flatnonzero(taken & (sides == side)), groups, codes, times, offsets,
@@ -103,22 +103,17 @@ class StreamJoinProcessor:
         state: State,
     ) -> _Pool:
         """The new rows of a side, and those that were kept and may be near a new one of the other side."""
-        names = state.columns.names
         others = np.flatnonzero(taken & (sides != side))
         # Rows of this side that are near: a left one is `after` before and `before` behind a right one at most.
         reach = self.join.after_ms, self.join.before_ms
         least, most = reach if side == 0 else reach[::-1]
-        wanted_codes, starts = buckets(codes[others], times[others] - least, times[others] + most, state.bucket_ms)
-        prefixes = at_time(groups.take(pa.array(wanted_codes)), pa.array(starts))
-        kept = state.lists(prefixes)
-        own = {TIME_COLUMN: pa.chunked_array([pa.array(times)]), OFFSET_COLUMN: pa.chunked_array([pa.array(offsets)])}
-        columns = [own[name] if name in own else rows.columns[name] for name in names]
-        mine = pa.Table.from_arrays(columns, names=names).cast(kept.rows.schema).take(pa.array(new))
-        pool = pa.concat_tables([kept.rows, mine]).combine_chunks()
-        arrived = np.concatenate([np.full(kept.rows.num_rows, -1, np.int64), new])
+        near = Spans(codes[others], times[others] - least, times[others] + most)
+        columns = rows.columns.append_column(TIME_COLUMN, pa.array(times))
+        columns = columns.append_column(OFFSET_COLUMN, pa.array(offsets))
+        pool, keys, arrived = kept_and_new(state, groups, near, columns, codes[new], new)
         return _Pool(
             pool,
-            np.concatenate([wanted_codes[kept.groups], codes[new]]),
+            keys,
             pool[TIME_COLUMN].to_numpy().astype(np.int64),
             pool[OFFSET_COLUMN].to_numpy().astype(np.int64),
             arrived,
@@ -255,11 +250,11 @@ class _Clock:
 
     @classmethod
     def read(cls, state: State) -> _Clock:
-        found = state.get(_KEY).rows.to_pylist()
+        found = state.get(TASK_KEY).rows.to_pylist()
         return cls(**found[0]) if found else cls(_NONE, _NONE, _NONE)
 
     def write(self, state: State, forgotten: int) -> None:
-        state.put(_KEY, pa.table({"left": [self.left], "right": [self.right], "forgotten": [forgotten]}))
+        state.put(TASK_KEY, pa.table({"left": [self.left], "right": [self.right], "forgotten": [forgotten]}))
 
     @property
     def now(self) -> int:
@@ -283,13 +278,6 @@ def _waiting_keys(groups: pa.Array, pool: _Pool, numbers: _Ints, closes: _Ints, 
     places = group_keys(["side", "at"], [sides, pa.array(pool.offsets[numbers])])
     named = joined_keys(groups.take(pa.array(pool.keys[numbers])), places)
     return at_time(named, pa.array(np.clip(closes[numbers], FIRST_MS, LAST_MS)))
-
-
-def _has_key(rows: pa.Table, on: tuple[str, ...]) -> _Bools:
-    there = np.ones(rows.num_rows, bool)
-    for name in on:
-        there &= rows[name].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
-    return there
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

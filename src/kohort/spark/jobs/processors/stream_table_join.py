@@ -10,9 +10,9 @@ import pyarrow as pa
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.ordering import group_numbers
-from kohort.spark.jobs.processors.table_rows import TableRows, flags, keep, valid
+from kohort.spark.jobs.processors.table_rows import TableRows, flags, side_numbers, valid
 from kohort.spark.program.internal_columns import DELETED
-from kohort.spark.program.operations import RIGHT, SIDE
+from kohort.spark.program.operations import RIGHT
 from kohort.spark.program.table_operations import StreamTableJoin
 
 
@@ -30,10 +30,9 @@ class StreamTableJoinProcessor:
     def process(self, rows: Rows, task: TaskState) -> Made:
         keyed = valid(rows.columns, self.join.on)
         groups, keys = group_numbers(rows.keys)
-        upserts = rows.columns[SIDE].combine_chunks().to_numpy(zero_copy_only=False) == 1
-        given = (keys, groups, rows.columns, upserts & keyed, flags(rows.columns[DELETED]))
-        table = TableRows.read(task.states[RIGHT], *given)
-        keep(task.states[RIGHT], *given)
+        upserts = side_numbers(rows.columns) == 1
+        deleted = flags(rows.columns[DELETED])
+        table = TableRows.upserted(task.states[RIGHT], keys, groups, rows.columns, upserts & keyed, deleted)
         found = np.where(keyed, table.after, -1)
         wanted = np.flatnonzero(~upserts & ((found >= 0) | (self.join.how == "left")))
         left = rows.columns.select(self.join.stream).take(pa.array(wanted))

@@ -15,9 +15,9 @@ import pyarrow as pa
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.ordering import group_numbers
-from kohort.spark.jobs.processors.table_rows import TableRows, flags, keep, valid
+from kohort.spark.jobs.processors.table_rows import TableRows, flags, side_numbers, valid
 from kohort.spark.program.internal_columns import DELETED
-from kohort.spark.program.operations import LEFT, RIGHT, SIDE
+from kohort.spark.program.operations import LEFT, RIGHT
 from kohort.spark.program.table_operations import TableJoin
 
 _Ints = npt.NDArray[np.int64]
@@ -37,14 +37,11 @@ class TableJoinProcessor:
     def process(self, rows: Rows, task: TaskState) -> Made:
         keyed = valid(rows.columns, self.join.on)
         groups, keys = group_numbers(rows.keys)
-        sides = rows.columns[SIDE].combine_chunks().to_numpy(zero_copy_only=False)
-        deleted = flags(rows.columns[DELETED])
-        tables = []
-        for side, name in enumerate((LEFT, RIGHT)):
-            given = (keys, groups, rows.columns, keyed & (sides == side), deleted)
-            tables.append(TableRows.read(task.states[name], *given))
-            keep(task.states[name], *given)
-        left, right = tables
+        sides, deleted = side_numbers(rows.columns), flags(rows.columns[DELETED])
+        left, right = (
+            TableRows.upserted(task.states[name], keys, groups, rows.columns, keyed & (sides == side), deleted)
+            for side, name in enumerate((LEFT, RIGHT))
+        )
         before, after = self._exists(left.before, right.before), self._exists(left.after, right.after)
         given_rows = np.flatnonzero(keyed & (before | after))
         exists = after[given_rows]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.jobs.processors.states import Found, State
+from kohort.spark.program.operations import SIDE
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
@@ -40,6 +41,12 @@ def flags(column: pa.ChunkedArray) -> _Bools:
     return found
 
 
+def side_numbers(rows: pa.Table) -> npt.NDArray[np.int32]:
+    """Which side of a join each row is of."""
+    found: npt.NDArray[np.int32] = rows[SIDE].combine_chunks().to_numpy(zero_copy_only=False)
+    return found
+
+
 def valid(rows: pa.Table, names: tuple[str, ...]) -> _Bools:
     """Which rows have a value in all of these columns."""
     there = np.ones(rows.num_rows, bool)
@@ -63,10 +70,10 @@ class TableRows:
     after: _Ints
 
     @classmethod
-    def read(
+    def upserted(
         cls, state: State, keys: pa.Array, groups: _Ints, rows: pa.Table, upserts: _Bools, deleted: _Bools
     ) -> TableRows:
-        """The rows that a state has, and those of an epoch.
+        """The rows that a state has, and those of an epoch, of which it keeps the last upsert of each key.
 
         Args:
             keys: of the groups.
@@ -74,11 +81,16 @@ class TableRows:
             upserts: which rows are the table's.
             deleted: which of them say that there is no row any more.
         """
-        return cls.following(state.get(keys), groups, rows, upserts, deleted)
+        found = cls.following(state.get(keys), groups, rows, upserts, deleted)
+        last = last_of_groups(groups, np.flatnonzero(upserts))
+        gone, left = last[deleted[last]], last[~deleted[last]]
+        state.delete(keys.take(pa.array(groups[gone])))
+        state.put(keys.take(pa.array(groups[left])), rows.take(pa.array(left)))
+        return found
 
     @classmethod
     def following(cls, kept: Found, groups: _Ints, rows: pa.Table, upserts: _Bools, deleted: _Bools) -> TableRows:
-        """The same, where what the state has was read already."""
+        """The same, where what the state has was read already; nothing is kept."""
         count = kept.rows.num_rows
         pool = pa.concat_tables([kept.rows, rows.select(kept.rows.column_names).cast(kept.rows.schema)])
         of = np.concatenate([kept.groups, groups])
@@ -92,11 +104,3 @@ class TableRows:
     def take(self, numbers: _Ints) -> pa.Table:
         """Rows by their numbers in `pool`; nulls for -1."""
         return self.pool.take(pa.array(numbers, mask=numbers < 0))
-
-
-def keep(state: State, keys: pa.Array, groups: _Ints, rows: pa.Table, upserts: _Bools, deleted: _Bools) -> None:
-    """Keeps the last upsert of each key. Arguments are those of `TableRows.read`."""
-    last = last_of_groups(groups, np.flatnonzero(upserts))
-    gone, left = last[deleted[last]], last[~deleted[last]]
-    state.delete(keys.take(pa.array(groups[gone])))
-    state.put(keys.take(pa.array(groups[left])), rows.take(pa.array(left)))

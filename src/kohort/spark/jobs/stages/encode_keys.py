@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
-import numpy as np
 import pyarrow as pa
 
 from kohort.spark.jobs.stages.context import Stage, stage_of
+from kohort.spark.jobs.stages.encode_values import ValueEncoding, written
 from kohort.spark.jobs.stages.read_rows import spark_schema
 from kohort.spark.program.internal_columns import KEY
 from kohort.spark.program.record_keys import KeyWriting
@@ -24,20 +21,9 @@ def encoded_keys(writing: KeyWriting, batch: pa.RecordBatch) -> pa.RecordBatch:
     names = spark_schema(writing.schema).names
     passed = batch.num_columns - len(names)
     rows = pa.RecordBatch.from_arrays(batch.columns[passed:], names=names)
-    if len(names) == 1 and rows.column(0).null_count:
-        there = rows.column(0).is_valid()
-        made = _encoder(writing).encode(rows.filter(there))
-        mask = there.to_numpy(zero_copy_only=False)
-        keys = made.take(pa.array(np.cumsum(mask) - 1, mask=~mask))
-    else:
-        keys = _encoder(writing).encode(rows)
+    encoding = ValueEncoding(writing.format, writing.schema, writing.avro_schema, registry=writing.registry)
+    may_be_null = len(names) == 1 and rows.column(0).null_count
+    keys = written(encoding, rows, rows.column(0).is_valid() if may_be_null else None)
     return pa.RecordBatch.from_arrays(
         [*batch.columns[:passed], keys.cast(pa.binary())], names=[*batch.schema.names[:passed], KEY]
     )
-
-
-@lru_cache(maxsize=64)
-def _encoder(writing: KeyWriting) -> Any:
-    from kohort.spark.formats import encoder
-
-    return encoder(writing.format, spark_schema(writing.schema), writing.avro_schema, writing.registry)

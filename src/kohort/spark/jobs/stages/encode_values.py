@@ -46,16 +46,18 @@ def encode_values_stage(value_encoding: ValueEncoding) -> Stage:
 def _encode(value_encoding: ValueEncoding, batch: pa.RecordBatch) -> pa.RecordBatch:
     names = spark_schema(value_encoding.schema).names
     passed = batch.num_columns - len(names)
-    written = pa.RecordBatch.from_arrays(batch.columns[passed:], names=names)
-    if value_encoding.deletes:
-        kept = pc.invert(batch.column(DELETES))
-        there = kept.to_numpy(zero_copy_only=False)
-        # What has no value needn't be one that can be written.
-        values = encoder_of(value_encoding).encode(written.filter(kept))
-        values = values.take(pa.array(np.cumsum(there) - 1, mask=~there))
-    else:
-        values = encoder_of(value_encoding).encode(written)
+    rows = pa.RecordBatch.from_arrays(batch.columns[passed:], names=names)
+    values = written(value_encoding, rows, pc.invert(batch.column(DELETES)) if value_encoding.deletes else None)
     return pa.RecordBatch.from_arrays([*batch.columns[:passed], values], names=[*batch.schema.names[:passed], "value"])
+
+
+def written(encoding: ValueEncoding, rows: pa.RecordBatch, wanted: pa.Array | None = None) -> pa.Array:
+    """Rows in a format; null for those that aren't wanted, which needn't be such that can be written."""
+    encoder = encoder_of(encoding)
+    if wanted is None:
+        return encoder.encode(rows)
+    there = wanted.to_numpy(zero_copy_only=False)
+    return encoder.encode(rows.filter(wanted)).take(pa.array(np.cumsum(there) - 1, mask=~there))
 
 
 @lru_cache(maxsize=64)

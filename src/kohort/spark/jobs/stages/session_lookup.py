@@ -72,12 +72,11 @@ def _prior(
     context: StageContext, state_lookup: StateLookup, sessions: pa.RecordBatch, keys: pa.Array
 ) -> Iterator[pa.RecordBatch]:
     """The values of keys, as parts of sessions."""
-    numbers = pa.array(range(sessions.num_rows), pa.int32())
     if not sessions.num_rows:
         return
     values = context.rpc.lookup(state_lookup.store, sessions.column(PARTITION), keys)
     found = values.is_valid()
-    of = sessions.take(numbers.filter(found))
+    of = sessions.filter(found)
     count = of.num_rows
     columns = [of.column(PARTITION), of.column(KEY), of.column(TIMESTAMP)]
     columns += [pa.repeat(pa.scalar(0, pa.int64()), count), of.column(CHANGE)]

@@ -12,6 +12,7 @@ from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_
 from kohort.spark.program.aggregates.columnwise import Columnwise, Fold
 from kohort.spark.program.aggregates.filtered import over
 from kohort.spark.program.aggregates.signed import SignedSpread, SignedSum
+from kohort.spark.program.aggregates.spreads import folded, of_spread, parts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -62,11 +63,7 @@ class Avg(Aggregation):
 
 @dataclass(frozen=True)
 class Spread(Aggregation):
-    """Count, mean and the sum of squared distances from the mean (m2).
-
-    Two are merged by Chan's formula, which never takes the difference of large, nearly equal numbers, as sums of
-    squares would. That isn't a sum, so partials of a key, of which there are few, are collected and folded.
-    """
+    """Count, mean and the sum of squared distances from the mean (m2)."""
 
     of: str | Column
     population: bool
@@ -88,31 +85,10 @@ class Spread(Aggregation):
         return [(f"{name}.n", n), (f"{name}.mean", F.avg(of)), (f"{name}.m2", F.var_pop(of) * n)]
 
     def merge(self, name: str) -> Named:
-        n, mean, m2 = (state(name, part) for part in ("n", "mean", "m2"))
-        some = F.when(n > 0, F.struct(n.cast("double").alias("n"), mean.alias("mean"), m2.alias("m2")))
-        nothing = F.struct(F.lit(0.0).alias("n"), F.lit(0.0).alias("mean"), F.lit(0.0).alias("m2"))
-        merged = F.aggregate(F.collect_list(some), nothing, _together)
-        count = merged["n"]
-        return [
-            (f"{name}.n", count.cast("bigint")),
-            (f"{name}.mean", F.when(count > 0, merged["mean"])),
-            (f"{name}.m2", F.when(count > 0, merged["m2"])),
-        ]
+        return parts(name, folded(name))
 
     def finish(self, name: str) -> Column:
-        n, m2 = state(name, "n"), state(name, "m2")
-        spread = F.when(n > 0, m2 / n) if self.population else F.when(n > 1, m2 / (n - 1))
-        return F.sqrt(spread) if self.root else spread
-
-
-def _together(left: Column, right: Column) -> Column:
-    n = left["n"] + right["n"]
-    apart = right["mean"] - left["mean"]
-    return F.struct(
-        n.alias("n"),
-        (left["mean"] + apart * (right["n"] / n)).alias("mean"),
-        (left["m2"] + right["m2"] + apart * apart * (left["n"] * right["n"] / n)).alias("m2"),
-    )
+        return of_spread(state(name, "n"), state(name, "m2"), population=self.population, root=self.root)
 
 
 def avg(of: str | Column, *, where: str | Column | None = None) -> Aggregation:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, state
+from kohort.spark.program.aggregates.spreads import combined, folded, nothing, of_spread, parts
 from kohort.spark.program.internal_columns import SIGN
 
 if TYPE_CHECKING:
@@ -94,21 +95,14 @@ class SignedSpread(Aggregation):
         return [(f"{name}.{part}", each) for part, each in found]
 
     def merge(self, name: str) -> Named:
-        came, left = (_folded(name, part) for part in ("", "_left"))
+        came, left = (folded(name, part) for part in ("", "_left"))
         some = (left["n"] > 0) & (came["n"] > left["n"])
         rest = F.when(some, _apart(came, left)).otherwise(came)
-        none = F.struct(F.lit(0.0).alias("n"), F.lit(0.0).alias("mean"), F.lit(0.0).alias("m2"))
-        found = []
-        for part, each in (("", rest), ("_left", F.when(some, none).otherwise(left))):
-            n = each["n"]
-            found.append((f"{name}.n{part}", n.cast("bigint")))
-            found += [(f"{name}.{what}{part}", F.when(n > 0, each[what])) for what in ("mean", "m2")]
-        return found
+        return parts(name, rest) + parts(name, F.when(some, nothing()).otherwise(left), "_left")
 
     def finish(self, name: str) -> Column:
         n, m2 = state(name, "n") - state(name, "n_left"), F.greatest(state(name, "m2"), F.lit(0.0))
-        spread = F.when(n > 0, m2 / n) if self.population else F.when(n > 1, m2 / (n - 1))
-        return F.sqrt(spread) if self.root else spread
+        return of_spread(n, m2, population=self.population, root=self.root)
 
 
 @dataclass(frozen=True)
@@ -144,27 +138,9 @@ def _signed_count(of: str | Column | None) -> Column:
     return F.coalesce(F.sum(counted), F.lit(0))
 
 
-def _folded(name: str, part: str) -> Column:
-    n, mean, m2 = (state(name, f"{what}{part}") for what in ("n", "mean", "m2"))
-    some = F.when(n > 0, F.struct(n.cast("double").alias("n"), mean.alias("mean"), m2.alias("m2")))
-    nothing = F.struct(F.lit(0.0).alias("n"), F.lit(0.0).alias("mean"), F.lit(0.0).alias("m2"))
-    return F.aggregate(F.collect_list(some), nothing, lambda one, other: _combined(one, other, other["n"], other["m2"]))
-
-
 def _apart(came: Column, left: Column) -> Column:
     """What is left of what came, without what left."""
-    return _combined(came, left, -left["n"], -left["m2"])
-
-
-def _combined(one: Column, other: Column, count: Column, m2: Column) -> Column:
-    """Chan's formula; a negative count of the other takes it out."""
-    n = one["n"] + count
-    between = other["mean"] - one["mean"]
-    return F.struct(
-        n.alias("n"),
-        (one["mean"] + between * (count / n)).alias("mean"),
-        (one["m2"] + m2 + between * between * (one["n"] * count / n)).alias("m2"),
-    )
+    return combined(came, left, -left["n"], -left["m2"])
 
 
 def _counted(entries: Column) -> Column:
