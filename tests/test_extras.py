@@ -76,6 +76,7 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (["apps", "list"], f"kohort apps list needs {SPARK}"),
+        (["apps", "reset", "a", "--state-dir", "d"], f"kohort apps reset --state-dir needs {SPARK}"),
         (
             ["demo"],
             "kohort demo needs kohort-spark, numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, "

@@ -175,6 +175,7 @@ def test_the_base_says_what_the_pipeline_needs(installed: Environment) -> None:
         "apps list": ["apps", "list"],
         "apps describe": ["apps", "describe", "a"],
         "apps plan": ["apps", "plan", "m:a"],
+        "apps reset --state-dir": ["apps", "reset", "a", "--state-dir", "d"],
         "apps reset --store": ["apps", "reset", "a", "--store", "s"],
     }
     for name, command in commands.items():
