@@ -34,8 +34,8 @@ class Wheels:
         )
         (self.kohort,) = directory.glob("kohort-*.whl")
         (self.kohort_spark,) = directory.glob("kohort_spark-*.whl")
-        self.constraints = directory / "constraints.txt"  # by which pip takes these, and none of an index
-        self.constraints.write_text(f"kohort @ {self.kohort.as_uri()}\nkohort-spark @ {self.kohort_spark.as_uri()}\n")
+        self.constraints = directory / "constraints.txt"  # by which an extra takes this wheel, and none of an index
+        self.constraints.write_text(f"kohort-spark @ {self.kohort_spark.as_uri()}\n")
 
 
 class Environment:
@@ -43,7 +43,7 @@ class Environment:
 
     def __init__(self, directory: Path, wheels: Wheels | None = None) -> None:
         self.directory = directory
-        self._constraints = [ROOT / "constraints.txt", *([wheels.constraints] if wheels else [])]
+        self._wheels = wheels
         self.python = directory / "bin" / "python"
         _run([sys.executable, "-m", "venv", "--clear", "--without-pip", directory])
 
@@ -55,12 +55,14 @@ class Environment:
 
     def install(self, *what: str) -> None:
         """What pip installs, with its dependencies."""
-        constraints = [f"--constraint={each}" for each in self._constraints]
+        files = [ROOT / "constraints.txt", *([self._wheels.constraints] if self._wheels else [])]
+        constraints = [f"--constraint={file}" for file in files]
         _run([sys.executable, "-m", "pip", "--python", self.python, "install", *_QUIET, *constraints, *what])
 
     def install_kohort(self, extra: str = "") -> None:
-        """Kohort, with an extra or alone: by the names that its sentences say."""
-        self.install(f"kohort[{extra}]" if extra else "kohort")
+        """The wheel of kohort, with an extra or alone."""
+        assert self._wheels is not None
+        self.install(f"kohort{f'[{extra}]' if extra else ''} @ {self._wheels.kohort.as_uri()}")
 
     def megabytes(self) -> float:
         """What is installed takes so many on disk, compiled modules included."""

@@ -143,7 +143,7 @@ def installed(wheels: Wheels, tmp_path: Path, request: pytest.FixtureRequest) ->
     environment = Environment(tmp_path / "venv", wheels)
     environment.install_kohort()
     if request.param:
-        environment.install_kohort(request.param)  # where the base is
+        environment.install(f"kohort[{request.param}]")  # as the sentences say that name it
     assert environment.megabytes() <= LARGEST[request.param]
     yield environment
     environment.remove()
