@@ -19,7 +19,7 @@ help: ## List the targets
 
 setup: $(READY) ## Virtual environment and packages
 
-$(READY): scripts/setup pyproject.toml constraints.txt
+$(READY): scripts/setup pyproject.toml spark/pyproject.toml constraints.txt
 	@scripts/setup $(VENV)
 	@touch $@
 
@@ -172,7 +172,7 @@ cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
 test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 13; an hour (needs root)
 	@$(BIN)/python -m tests.fresh $(FRESH)
 
-dist: $(READY) ## What is uploaded, in dist/: an sdist and a wheel, checked and installed once
+dist: $(READY) ## What is uploaded, in dist/: sdists and wheels of kohort and kohort-spark, checked and installed once
 	@scripts/dist $(BIN)/python
 
 smoke: $(READY) ## Every target that CI doesn't run otherwise, in small, so that none rots

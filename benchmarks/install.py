@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.broker.peers import kafka
-from tests.environments import EXTRAS, FIRST_TEST, Environment, build_wheel
+from tests.environments import EXTRAS, FIRST_TEST, Environment, Wheels
 from tests.tools import MAVEN
 
 TESTCONTAINERS: Final = "testcontainers"
@@ -32,13 +32,13 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def sizes(wheel: Path, directory: Path, extras: tuple[str, ...]) -> Table:
+def sizes(wheels: Wheels, directory: Path, extras: tuple[str, ...]) -> Table:
     table = Table(title="Installed")
     for column in ("What", "MB on disk", "packages", "seconds"):
         table.add_column(column, justify="left" if column == "What" else "right")
     for extra in extras:
-        environment = Environment(directory / (extra or "base"))
-        taken = seconds(lambda: environment.install_kohort(wheel, extra))  # noqa: B023
+        environment = Environment(directory / (extra or "base"), wheels)
+        taken = seconds(lambda: environment.install_kohort(extra))  # noqa: B023
         packages = len([*environment.packages.glob("*.dist-info")])
         name = f"kohort[{extra}]" if extra else "kohort"
         table.add_row(escape(name), f"{environment.megabytes():,.0f}", str(packages), f"{taken:.0f}")
@@ -46,16 +46,16 @@ def sizes(wheel: Path, directory: Path, extras: tuple[str, ...]) -> Table:
     return table
 
 
-def first_test(wheel: Path, directory: Path) -> Table:
+def first_test(wheels: Wheels, directory: Path) -> Table:
     """Seconds to a first green test in an empty environment: ours, and the parts of testcontainers' way."""
     table = Table(title="To a first green test: seconds")
     table.add_column("Step")
     table.add_column("", justify="right")
-    environment = Environment(directory / "first")
+    environment = Environment(directory / "first", wheels)
     (directory / "test_first.py").write_text(FIRST_TEST)
 
     def install() -> None:
-        environment.install_kohort(wheel)
+        environment.install_kohort()
         environment.install("pytest")
 
     table.add_row("pip install kohort pytest", f"{seconds(install):.1f}")
@@ -85,9 +85,9 @@ def main() -> None:
     extras = EXTRAS[:1] if parser.parse_args().quick else EXTRAS
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        wheel = build_wheel(directory)
-        Console().print(sizes(wheel, directory, extras))
-        Console().print(first_test(wheel, directory))
+        wheels = Wheels(directory)
+        Console().print(sizes(wheels, directory, extras))
+        Console().print(first_test(wheels, directory))
 
 
 if __name__ == "__main__":

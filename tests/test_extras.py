@@ -13,10 +13,10 @@ from kohort import extras
 from kohort.extras import MissingExtraError, require
 
 OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jwt", "matplotlib", "numba", "numpy", "ortools", "pandas",
-             "pyarrow", "pyspark", "rocksdict", "yaml")  # fmt: skip
+             "pyarrow", "pyspark", "pyspark_kohort", "rocksdict", "yaml")  # fmt: skip
 ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
 SPARK = (
-    "numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark and rocksdict: "
+    "kohort-spark, numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark and rocksdict: "
     "pip install 'kohort[spark]'"
 )
 
@@ -76,10 +76,11 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (["apps", "list"], f"kohort apps list needs {SPARK}"),
+        (["apps", "reset", "a", "--state-dir", "d"], f"kohort apps reset --state-dir needs {SPARK}"),
         (
             ["demo"],
-            "kohort demo needs numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark, "
-            "rocksdict and matplotlib: pip install 'kohort[spark]'",
+            "kohort demo needs kohort-spark, numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, "
+            "pyspark, rocksdict and matplotlib: pip install 'kohort[spark]'",
         ),
     ],
     ids=lambda value: "-".join(value[:1] + value[3:4]) if isinstance(value, list) else "",
@@ -113,7 +114,10 @@ def test_a_group_is_not_written_as_yaml_without_it(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("module", "what"),
     [
-        ("kohort.spark", "kohort.spark needs numba, numpy, pyarrow and pyspark: pip install 'kohort[spark]'"),
+        (
+            "kohort.spark",
+            "kohort.spark needs kohort-spark, numba, numpy, pyarrow and pyspark: pip install 'kohort[spark]'",
+        ),
         ("kohort.protocol.records.arrow", f"reading records as Arrow columns needs {ARROW}"),
         ("kohort.protocol.records.columns", f"reading records as Arrow columns needs {ARROW}"),
         ("kohort.protocol.records.partitioner", f"kohort.protocol.records.partitioner needs {ARROW}"),
@@ -122,6 +126,14 @@ def test_a_group_is_not_written_as_yaml_without_it(monkeypatch: pytest.MonkeyPat
 def test_modules_say_what_they_need(module: str, what: str) -> None:
     ran = without(OF_EXTRAS, f"import {module}")
     assert ran.stderr.splitlines()[-1] == f"kohort.extras.MissingExtraError: {what}"
+
+
+@pytest.mark.parametrize("module", ["kohort.spark", "kohort.spark.testing", "kohort.spark.app"])
+def test_the_pipeline_says_that_its_distribution_is_missing(module: str) -> None:
+    """Though all that it needs of others is there."""
+    ran = without(["pyspark_kohort"], f"import {module}")
+    said = "kohort.spark needs kohort-spark: pip install 'kohort[spark]'"
+    assert ran.stderr.splitlines()[-1] == f"kohort.extras.MissingExtraError: {said}"
 
 
 def test_spark_finds_its_other_data_sources_without_the_extra() -> None:

@@ -1,4 +1,4 @@
-"""What users install: the wheel alone and with each extra, in empty environments, through the first steps of each."""
+"""What users install: the base alone and with each extra, in empty environments, through the first steps of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import kohort
-from tests.environments import EXTRAS, FIRST_TEST, Environment, build_wheel
+from tests.environments import EXTRAS, FIRST_TEST, ROOT, Environment, Wheels
+from tests.test_extras import SPARK
 from tests.tools import JAVA
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a gigabyte comes from the package index
@@ -125,16 +126,22 @@ with BrokerProcess(keys) as broker:
 """
 
 
+TEST_OF_THE_PIPELINE = """
+def test_driver(kohort_test_driver):
+    pass
+"""
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    return Wheels(tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture
-def installed(wheel: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Environment]:
+def installed(wheels: Wheels, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Environment]:
     """An environment with the extra that the test is for, not larger than it may be; removed in the end."""
-    environment = Environment(tmp_path / "venv")
-    environment.install_kohort(wheel)
+    environment = Environment(tmp_path / "venv", wheels)
+    environment.install_kohort()
     if request.param:
         environment.install(f"kohort[{request.param}]")  # as the sentences say that name it
     assert environment.megabytes() <= LARGEST[request.param]
@@ -162,6 +169,28 @@ def test_the_base_serves_reads_and_writes_and_has_a_fixture(installed: Environme
     assert "1 passed" in installed.run("pytest", "-q", "test_orders.py", directory=tmp_path)
 
 
+@pytest.mark.parametrize("installed", [""], indirect=True, ids=["base"])
+def test_the_base_says_what_the_pipeline_needs(installed: Environment) -> None:
+    commands = {
+        "apps list": ["apps", "list"],
+        "apps describe": ["apps", "describe", "a"],
+        "apps plan": ["apps", "plan", "m:a"],
+        "apps reset --state-dir": ["apps", "reset", "a", "--state-dir", "d"],
+        "apps reset --store": ["apps", "reset", "a", "--store", "s"],
+    }
+    for name, command in commands.items():
+        assert installed.failing("kohort", *command) == f"error: kohort {name} needs {SPARK}\n"
+    assert installed.failing("kohort", "demo").startswith("error: kohort demo needs kohort-spark, ")
+
+    imported = "kohort.extras.MissingExtraError: kohort.spark needs kohort-spark, "
+    for module in ("kohort.spark", "kohort.spark.testing"):
+        assert imported in installed.failing("python", "-c", f"import {module}")
+
+    installed.install("pytest")
+    (installed.directory / "test_driver.py").write_text(TEST_OF_THE_PIPELINE)
+    assert imported in installed.failing("pytest", "-q", "test_driver.py")
+
+
 @pytest.mark.parametrize("installed", ["arrow"], indirect=True)
 def test_arrow_reads_and_writes_tables(installed: Environment) -> None:
     assert installed.run("python", "-c", TABLES) == ""
@@ -185,16 +214,37 @@ def test_spark_describes_an_application(installed: Environment) -> None:
     assert "Sub-topology: 0" in installed.run("python", "-c", APPLICATION)
 
 
-def test_all_is_every_other_extra(wheel: Path) -> None:
+def test_each_file_is_in_one_wheel(wheels: Wheels) -> None:
+    base, pipeline = (
+        {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+        for wheel in (wheels.kohort, wheels.kohort_spark)
+    )
+    source = ROOT / "src"
+    files = {path.relative_to(source).as_posix() for path in source.rglob("*.*") if "__pycache__" not in path.parts}
+    assert base & pipeline == set()
+    assert base | pipeline == files | {"kohort/cli/demo/flight_delays.py"}
+    assert {name for name in base if re.match(r"kohort/spark/|pyspark_kohort/", name)} == {"kohort/spark/__init__.py"}
+    assert all(re.match(r"kohort/spark/|pyspark_kohort/", name) for name in pipeline)
+
+
+def test_all_is_every_other_extra(wheels: Wheels) -> None:
+    found = needed(wheels.kohort)
+    pinned = f"=={kohort.__version__}"
+    assert found.keys() == {*EXTRAS, "dev"}
+    assert found["spark"] == {f"kohort-spark{pinned}"}
+    assert found["spark"] < found["protobuf"]
+    assert found["all"] == found["arrow"] | found["placement"] | found["protobuf"] | found["security"]
+    assert found["all"] < found["dev"]
+    assert f"kohort[arrow,security]{pinned}" in needed(wheels.kohort_spark)[""]
+
+
+def needed(wheel: Path) -> dict[str, set[str]]:
+    """What a wheel depends on, by extra; by "" what it always does."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = email.message_from_bytes(archive.read(name))
     found: dict[str, set[str]] = defaultdict(set)
-    for needed in metadata.get_all("Requires-Dist", []):
-        package, _, extra = needed.partition("; extra == ")
+    for each in metadata.get_all("Requires-Dist", []):
+        package, _, extra = each.partition("; extra == ")
         found[extra.strip("'\"")].add(package)
-    assert found.keys() == {*EXTRAS, "dev"}
-    assert found["arrow"] | found["security"] < found["spark"]
-    assert found["spark"] < found["protobuf"]
-    assert found["all"] == found["placement"] | found["protobuf"]
-    assert found["all"] < found["dev"]
+    return found

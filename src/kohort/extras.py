@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["ARROW", "PROTOBUF", "SECURITY", "SPARK", "MissingExtraError", "are_installed", "require"]
+__all__ = ["ARROW", "PIPELINE", "PROTOBUF", "SECURITY", "SPARK", "MissingExtraError", "are_installed", "require"]
 
 ARROW: Final = ("numba", "numpy", "pyarrow")
 PROTOBUF: Final = ("grpc_tools",)  # which brings google.protobuf
 SECURITY: Final = ("cryptography", "jwt")
-SPARK: Final = (*ARROW, *SECURITY, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
+PIPELINE: Final = "pyspark_kohort"  # of the distribution kohort-spark, which has all that is in kohort.spark, too
+SPARK: Final = (PIPELINE, *ARROW, *SECURITY, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
 
-_DISTRIBUTIONS: Final = {"grpc_tools": "grpcio-tools", "jwt": "PyJWT", "yaml": "PyYAML"}
+_DISTRIBUTIONS: Final = {"grpc_tools": "grpcio-tools", "jwt": "PyJWT", PIPELINE: "kohort-spark", "yaml": "PyYAML"}
 
 
 class MissingExtraError(ImportError):

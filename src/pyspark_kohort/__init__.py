@@ -8,6 +8,6 @@ from kohort.extras import MissingExtraError
 
 __all__ = ["DefaultSource"]
 
-# Where Kohort is installed without its extra, Spark's other data sources go on working.
+# Where something is missing that it needs, Spark's other data sources go on working.
 with suppress(MissingExtraError):
     from kohort.spark.datasource import KohortDataSource as DefaultSource

@@ -262,6 +262,9 @@ def _check(found: Belongings) -> None:
 
 
 def _state(state_dir: Path, application: str) -> Path | None:
+    from kohort.extras import SPARK, require
+
+    require("spark", "kohort apps reset --state-dir", SPARK)
     from kohort.spark.state.deletion import application_directory
 
     return application_directory(state_dir, application)

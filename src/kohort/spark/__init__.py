@@ -3,6 +3,8 @@
     from kohort.spark import StreamsApp, avg, count, window
 
 Nothing is imported before it is asked for: a worker that only fetches loads no Spark.
+
+This file alone is in every installation; the rest is in the distribution kohort-spark, which the extra `spark` brings.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.extras import ARROW, require
+from kohort.extras import ARROW, PIPELINE, require
 
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
@@ -58,7 +60,7 @@ __all__ = [
     "window",
 ]  # fmt: skip
 
-require("spark", "kohort.spark", (*ARROW, "pyspark"))
+require("spark", "kohort.spark", (PIPELINE, *ARROW, "pyspark"))
 
 # Spark starts its Python workers with "python3" unless told otherwise: on one machine often another Python than this
 # one, without the packages that are installed here. It is asked for when Spark's JVM starts, so it is set here, where a

@@ -1,0 +1,36 @@
+"""kohort and kohort-spark are made of one tree, and have one version."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import kohort
+
+ROOT = Path(__file__).parents[1]
+PIPELINE = ROOT / "spark"
+
+
+def project(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((directory / "pyproject.toml").read_text())["project"]
+    return found
+
+
+def test_each_asks_for_the_version_of_the_other() -> None:
+    base, pipeline = project(ROOT), project(PIPELINE)
+    assert base["optional-dependencies"]["spark"] == [f"kohort-spark=={kohort.__version__}"]
+    assert f"kohort[arrow,security]=={kohort.__version__}" in pipeline["dependencies"]
+    assert base["dynamic"] == pipeline["dynamic"] == ["version"]
+
+
+def test_both_are_for_the_same_pythons_under_the_same_licence() -> None:
+    base, pipeline = project(ROOT), project(PIPELINE)
+    for key in ("requires-python", "license", "license-files"):
+        assert base[key] == pipeline[key]
+    assert set(pipeline["classifiers"]) <= set(base["classifiers"])
+    assert (PIPELINE / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_both_have_the_same_source() -> None:
+    assert (PIPELINE / "src").resolve() == (ROOT / "src").resolve()
