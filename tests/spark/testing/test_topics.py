@@ -48,6 +48,16 @@ def test_what_is_read_is_what_was_written_in_its_order(
     assert topics.written("t")["key"].to_pylist() == [key for keys in appends for key in keys]
 
 
+@given(st.integers(1, 3), st.integers(0, 9))
+def test_records_without_headers_have_none(partitions: int, count: int) -> None:
+    topics = MemoryTopics(lambda: 5)
+    topics.create("t", partitions)
+    topics.append("t", pa.table({"key": pa.array([b"a", b"b", b"c"] * count)}))
+    found = topics.written("t")
+    found.validate(full=True)
+    assert found["headers"].to_pylist() == [[]] * (3 * count)
+
+
 def test_records_have_the_time_the_headers_and_the_partition_that_they_say() -> None:
     topics = MemoryTopics(lambda: 5)
     topics.create("t", 3)
