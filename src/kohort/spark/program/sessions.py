@@ -71,7 +71,7 @@ def sessions_of(
     def state(called: str, kind: StateKind, columns: list[StructField], map_key: StructType | None = None) -> StateSpec:
         store = f"{definition.name}-{called}"
         topic = changelog(store, f"a store of the aggregate {definition.name!r}")
-        return StateSpec(called, store, topic, kind, StructType(columns), map_key)
+        return StateSpec(called, store, topic, kind, StructType(columns), map_key, own=True)
 
     over = StructField("over", TimestampType())
     times = [StructField(name, LongType()) for name in ("start", "last", "until")]
