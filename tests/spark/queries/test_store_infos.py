@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.types import IntegerType, StringType, StructType
 
+from kohort.spark.jobs.arrow_key_encoding import group_keys
+from kohort.spark.jobs.processors.states import at_time, joined_keys
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
@@ -26,6 +30,7 @@ from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.result_pages import value_json
 from kohort.spark.queries.store_infos import store_infos
+from kohort.spark.queries.url_keys import parse_group, parse_key
 from kohort.streams.topology import Subtopology, Topology
 
 
@@ -151,3 +156,21 @@ def test_fields_of_values_are_renamed() -> None:
     }
     assert {value: bytes(value_json(value, False, names)) for value in cases} == cases
     assert value_json(b"no JSON", False, names) == "no JSON"
+
+
+def test_keys_that_are_asked_for_are_those_that_processors_write() -> None:
+    groups = group_keys(["carrier"], [pa.array(["UA"])])
+    ranks = group_keys(["rank"], [pa.array([1], pa.int32())])
+    timed = at_time(groups, pa.array([1_000]))
+    group, rank = ("carrier", "string"), ("rank", "int")
+    seen = StoreInfo("seen", (group,), True, True, "0", Route.TEXT, ("carrier",))
+    best = StoreInfo("best", (group, rank), False, True, "0", Route.TEXT, ("carrier",), group=1)
+    hourly = replace(best, windowed=True)
+    second = "1970-01-01T00:00:01Z"
+    assert parse_key(seen, f"UA@{second}").stored == timed[0].as_py().encode()
+    assert parse_key(best, "UA,1").stored == joined_keys(groups, ranks)[0].as_py().encode()
+    assert parse_key(hourly, f"UA,1@{second}").stored == joined_keys(timed, ranks)[0].as_py().encode()
+    for info, text, before in ((best, "UA", groups), (hourly, f"UA@{second}", timed)):
+        start, end, route = parse_group(info, text)
+        assert end is not None and start <= joined_keys(before, ranks)[0].as_py().encode() < end
+        assert route == b"UA"
