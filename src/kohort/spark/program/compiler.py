@@ -53,7 +53,7 @@ from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.processors import processor
-from kohort.spark.program.sessions import sessions_of, with_last_row
+from kohort.spark.program.sessions import gap_in_ms, sessions_of, with_last_row
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sliding_windows import SlidingSpec, slide
@@ -778,6 +778,10 @@ class _Compiler:
     def _aggregate_sessions(
         self, where: str, flows: Sequence[_Flow], end: AggregateDef, changelog: str, *, in_place: bool
     ) -> None:
+        window = end.grouped._window
+        assert isinstance(window, SessionSpec)
+        if gap := gap_in_ms(where, window, flows[0].frame.schema):
+            flows = [self._transform(each, TransformDef(gap, at=end.at)) for each in flows]
         flow = flows[0]
         if not in_place:
             topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")

@@ -43,8 +43,8 @@ def session(
         column: a TIMESTAMP column of the stream.
         gap: how far apart the times of neighbours in a session are at most.
         gap_column: instead, the column that says it for each row: how long after it another may come to be in its
-            session, as a whole number of milliseconds. Rows in which it is null, zero or less are in no session, and
-            are counted.
+            session, as a whole number of milliseconds or an INTERVAL DAY TO SECOND. Rows in which it is null, zero or
+            less are in no session, and are counted.
         grace: how long, after the last row and the gap, a session still takes rows, by the stream's own time: the
             largest until then in the row's partition, its own included. A row whose session, with those that it would
             join, was over by then is late. Without, rows are never late. Needed for `emit="close"`.
