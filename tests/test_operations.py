@@ -81,3 +81,13 @@ def test_every_reason_of_a_loss_is_there() -> None:
 
 def test_every_kind_of_damage_is_there() -> None:
     assert not {kind.value for kind in DamageKind if f"`{kind.value}`" not in PAGE}
+
+
+def test_what_a_pipeline_says_at_its_start_is_there() -> None:
+    found = [
+        ast.literal_eval(call.args[0])
+        for call in calls(SOURCE / "spark" / "program" / "notes.py")
+        if ast.unparse(call.func) in ("log.info", "log.warning")
+    ]
+    assert len(found) == 2
+    assert not [text for text in found if longest(text) not in PAGE]

@@ -49,7 +49,7 @@ def flight_delays(servers: str, **options: Any) -> StreamsApp:
 
     flown = flights.transform(lambda df: df.where("dep_delay IS NOT NULL")).join(airlines, "carrier")
 
-    by_hour = flown.group_by("origin", window("time_hour", "1 hour", grace="1 day"))
+    by_hour = flown.group_by("origin", window("time_hour", "1 hour", grace="1 day", retention="forever"))
     by_hour.aggregate(
         "delays", n=count(), mean=avg("dep_delay"), p90=approx_percentile("dep_delay", 0.9), worst=max_("dep_delay")
     ).to("delays-by-hour")

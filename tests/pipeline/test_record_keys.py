@@ -122,14 +122,6 @@ MISTAKES: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: app.stream("t", schema="n INT", key="n", key_format="avro", key_schema="id INT"),
         "with key_format='avro' they lie where the key's bytes lead to: leave key= out",
     ),
-    "joined by bytes": (
-        lambda app: (
-            app.stream("t", schema="n INT", key_format="avro", key_schema="id INT")
-            .join(app.table("u", schema="id INT, m INT", key="id"))
-            .to("x")
-        ),
-        "since its records' keys are avro, and lie where their bytes lead to, not their text",
-    ),
     "no key to write": (lambda app: app.stream("t", schema="n INT").to("x", key_format="avro"), "say key=, and any"),
     "a text of a number": (
         lambda app: app.stream("t", schema="n INT").to("x", key="n", key_format="raw"),

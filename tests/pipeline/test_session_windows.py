@@ -158,7 +158,10 @@ def test_a_window_without_end_begins_at_its_start(spark: SparkSession) -> None:
     ("by", "said"),
     [
         (session("page", "1 minute"), "session\\('page'\\) needs a TIMESTAMP column"),
-        (session("at", gap_column="page"), "a gap is a whole number of milliseconds, but 'page' is STRING"),
+        (
+            session("at", gap_column="page"),
+            "a gap is a whole number of milliseconds or an INTERVAL, but 'page' is STRING",
+        ),
         (session("at", gap_column="none"), "there is no such column"),
     ],
 )
@@ -184,3 +187,14 @@ def test_sessions_are_described(spark: SparkSession) -> None:
     described = app.describe(spark)
     assert "KSTREAM-SESSIONS-0000000001 (stores: [visits-sessions, visits-due])" in described
     assert "KSTREAM-AGGREGATE-0000000002 (stores: [visits])" in described
+
+
+def test_gaps_may_be_intervals(spark: SparkSession) -> None:
+    def program(clicks: Stream) -> None:
+        timed = clicks.with_columns(gap="make_dt_interval(0, 0, 0, gap / 1000)")
+        timed.group_by("user", session("at", gap_column="gap")).aggregate("sessions", n=count()).to("out")
+
+    with TestDriver(application(program), spark) as driver:
+        rows = [click(1, 0, gap=10_500), click(1, 10, gap=1_500), click(1, 12, gap=5_000), click(1, 40, gap=-1)]
+        driver.pipe("clicks", rows)
+        assert written(driver) == [(at(0), 2), (at(12), 1)]

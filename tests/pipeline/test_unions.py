@@ -160,14 +160,6 @@ MISTAKES: dict[str, tuple[Callable[[Any, Any, Any], Any], str]] = {
         ),
         "the event time of what is united is in several columns (at of stream 'eu'",
     ),
-    "a table": (
-        lambda app, eu, us: (
-            eu.union(us.select("id", "customer", "at"))
-            .join(app.table("names", schema="customer STRING, name STRING", key="customer"))
-            .to("x")
-        ),
-        "this is a union of several: say .repartition('customer') before the join",
-    ),
 }
 
 

@@ -62,3 +62,17 @@ def test_errors_of_compiling_say_the_line(name: str, spark: SparkSession) -> Non
     assert raised.value.at is not None and str(raised.value).endswith(f"({raised.value.at})")
     path, _, line = raised.value.at.rpartition(", line ")
     assert f'"{name}": ' in linecache.getline(path, int(line))
+
+
+def test_timers_by_event_time_need_it_in_the_rows(spark: SparkSession) -> None:
+    app = StreamsApp("a", bootstrap_servers="127.0.0.1:1")
+    stream = app.stream("visits", schema="user STRING, at TIMESTAMP", key="user", event_time="at")
+    by_user = stream.select("user").group_by("user")
+    by_user.process("idle", print, output="user STRING", timers="processing")
+    compile_program(stream._graph, app.settings, spark)
+    by_user.process("late", print, output="user STRING", timers="event")
+    with pytest.raises(
+        ProgramError, match=r"timers go by the event time, 'at', and a transform before it loses that"
+    ) as raised:
+        compile_program(stream._graph, app.settings, spark)
+    assert raised.value.at is not None and raised.value.at.startswith(__file__)

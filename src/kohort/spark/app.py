@@ -12,6 +12,7 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
+from kohort.spark.program.notes import tell
 from kohort.spark.program.queues import Queue, QueueDef, QueueSettings
 from kohort.spark.program.registered_outputs import register_schemas
 from kohort.spark.program.registries import registry_of, used_registry
@@ -413,6 +414,7 @@ class StreamsApp:
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
             if not stopping.asked:
+                tell(program.application_id, program.notes)
                 register_schemas(program)
                 run = functools.partial(
                     run_application, session, settings=self.settings, listeners=listeners, progress=progress,

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.types import IntegerType, StringType, StructType
 
+from kohort.spark.jobs.arrow_key_encoding import group_keys
+from kohort.spark.jobs.processors.states import at_time, joined_keys
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
@@ -20,11 +24,13 @@ from kohort.spark.program.compiled import (
     TopicInput,
 )
 from kohort.spark.program.error_policies import Fail
-from kohort.spark.program.operations import UserFunction
+from kohort.spark.program.operations import Dedupe, Top, UserFunction
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
+from kohort.spark.queries.result_pages import value_json
 from kohort.spark.queries.store_infos import store_infos
+from kohort.spark.queries.url_keys import parse_group, parse_key
 from kohort.streams.topology import Subtopology, Topology
 
 
@@ -101,3 +107,70 @@ def test_the_states_of_a_function() -> None:
         )
         for store, more in columns.items()
     }
+
+
+def test_what_dedupe_and_top_keep() -> None:
+    name, rank = StructType().add("name", StringType()), StructType().add("rank", IntegerType())
+    group = (("carrier", StringType()),)
+    at = (
+        ("seen", Dedupe(None), StateSpec("kept", "seen", "c", StateKind.VALUE, StructType([]))),
+        ("recent", Dedupe(9), StateSpec("kept", "recent", "c", StateKind.VALUE, StructType([]), None, 10, 28)),
+        ("best", Top(3, "n", True, None), StateSpec("kept", "best", "c", StateKind.MAP, rank, rank)),
+        ("hourly", Top(3, "n", True, WindowSpec("at", 9, 9, None, None)),
+         StateSpec("kept", "hourly", "c", StateKind.MAP, rank, rank)),
+    )  # fmt: skip
+    steps = tuple(Process(each, group, name, name, does, (state,), ("carrier",)) for each, does, state in at)
+    compiled = CompiledSubtopology("0", RowsInput("r", name, ("carrier",)), (), (Branch(steps, Discard()),))
+    program = Program("app", (compiled,), (), Topology({"0": Subtopology(source_topics=["flights"])}), "")
+    found = {
+        info.name: (info.windowed, [column for column, _ in info.columns]) for info in store_infos(program).values()
+    }
+    assert found == {
+        "seen": (False, ["carrier"]),
+        "recent": (True, ["carrier"]),
+        "best": (False, ["carrier", "rank"]),
+        "hourly": (True, ["carrier", "rank"]),
+    }
+
+
+def test_what_a_join_keeps_is_called_as_the_user_does() -> None:
+    stored = StructType().add("_left0", StringType())
+    states = (
+        StateSpec("clock", "j-clock", "c", StateKind.VALUE, stored, own=True),
+        StateSpec("left", "j-left", "c", StateKind.LIST, stored, None, 10, shown=(("_left0", "name"),)),
+    )
+    step = Process("j", (("carrier", StringType()),), stored, stored, UserFunction(print), states, ("carrier",))
+    compiled = CompiledSubtopology("0", RowsInput("r", stored, ("carrier",)), (), (Branch((step,), Discard()),))
+    program = Program("app", (compiled,), (), Topology({"0": Subtopology(source_topics=["flights"])}), "")
+    (info,) = store_infos(program).values()
+    assert (info.name, info.windowed, info.shown) == ("j-left", True, (("_left0", "name"),))
+
+
+def test_fields_of_values_are_renamed() -> None:
+    names = (("_left0", "name"), ("_left1", "n"))
+    cases = {
+        b'{"_left0":"a","_left1":1.50,"_timestamp":7}': b'{"name":"a","n":1.50,"_timestamp":7}',
+        b'{"rows":[{"_left0":"_left1"},{"_left1":null}]}': b'{"rows":[{"name":"_left1"},{"n":null}]}',
+        b'{"rows":[]}': b'{"rows":[]}',
+        b"[1]": b"[1]",
+    }
+    assert {value: bytes(value_json(value, False, names)) for value in cases} == cases
+    assert value_json(b"no JSON", False, names) == "no JSON"
+
+
+def test_keys_that_are_asked_for_are_those_that_processors_write() -> None:
+    groups = group_keys(["carrier"], [pa.array(["UA"])])
+    ranks = group_keys(["rank"], [pa.array([1], pa.int32())])
+    timed = at_time(groups, pa.array([1_000]))
+    group, rank = ("carrier", "string"), ("rank", "int")
+    seen = StoreInfo("seen", (group,), True, True, "0", Route.TEXT, ("carrier",))
+    best = StoreInfo("best", (group, rank), False, True, "0", Route.TEXT, ("carrier",), group=1)
+    hourly = replace(best, windowed=True)
+    second = "1970-01-01T00:00:01Z"
+    assert parse_key(seen, f"UA@{second}").stored == timed[0].as_py().encode()
+    assert parse_key(best, "UA,1").stored == joined_keys(groups, ranks)[0].as_py().encode()
+    assert parse_key(hourly, f"UA,1@{second}").stored == joined_keys(timed, ranks)[0].as_py().encode()
+    for info, text, before in ((best, "UA", groups), (hourly, f"UA@{second}", timed)):
+        start, end, route = parse_group(info, text)
+        assert end is not None and start <= joined_keys(before, ranks)[0].as_py().encode() < end
+        assert route == b"UA"

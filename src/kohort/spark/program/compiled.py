@@ -16,6 +16,7 @@ from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import DELETED, HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
+from kohort.spark.program.notes import Note
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.record_keys import KeyReading, KeyWriting
 from kohort.spark.program.windows import SessionSpec, WindowSpec
@@ -595,6 +596,7 @@ class Program:
         topology: what a member sends to the group.
         fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It is
             committed with each offset.
+        notes: what its author may not expect.
     """
 
     application_id: str
@@ -602,6 +604,7 @@ class Program:
     globals: tuple[TableStore, ...]
     topology: Topology
     fingerprint: Fingerprint
+    notes: tuple[Note, ...] = ()
 
     def subtopology(self, subtopology_id: str) -> CompiledSubtopology:
         """The subtopology with this id. Raises KeyError."""

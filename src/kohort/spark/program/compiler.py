@@ -46,13 +46,14 @@ from kohort.spark.program.foreign_key_joins import foreign_key_join
 from kohort.spark.program.function_definitions import FunctionDef
 from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
-from kohort.spark.program.join_checks import joined
+from kohort.spark.program.join_checks import joined, placed
 from kohort.spark.program.join_sides import CompiledJoin, JoinSide
+from kohort.spark.program.notes import Moved, Note
 from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.processors import processor
-from kohort.spark.program.sessions import sessions_of, with_last_row
+from kohort.spark.program.sessions import gap_in_ms, sessions_of, with_last_row
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.shortcuts import Shortcut
 from kohort.spark.program.sliding_windows import SlidingSpec, slide
@@ -92,6 +93,7 @@ from kohort.spark.program.tables import (
 )
 from kohort.spark.program.topology import topology
 from kohort.spark.program.transform_checks import called, makes_several, over_several_rows, passed
+from kohort.spark.program.unbounded import unbounded_state, unbounded_windows
 from kohort.spark.program.unions import united_columns, with_columns_of
 from kohort.spark.program.windows import SessionSpec
 from kohort.spark.program.written_at import located
@@ -170,6 +172,7 @@ class _Compiler:
         self._aggregates: dict[AggregateDef, Aggregate] = {}
         self._unions: dict[UnionDef, list[Stream]] = {}
         self._tables_of_groups: dict[AggregateDef, _Flow] = {}
+        self._notes: list[Note] = []
         self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
@@ -194,6 +197,7 @@ class _Compiler:
             globals=tuple(table for table in self._tables.values() if table.is_global),
             topology=topology(subtopologies, self._settings),
             fingerprint=fingerprint(subtopologies),
+            notes=tuple(self._notes),
         )
 
     # Sources ---------------------------------------------------------------------------------------------------------
@@ -365,14 +369,8 @@ class _Compiler:
         match step:
             case TransformDef():
                 return self._transform(flow, step)
-            case JoinDef(table=table):
-                if len(flows) > 1:
-                    raise ProgramError(
-                        f"{flow.where}: table {table.name!r} is joined to one topic's stream, and this is a union of "
-                        f"several: say .repartition({', '.join(map(repr, step.on or table.source.key))}) before the "
-                        f"join"
-                    )
-                return self._join(flow, step)
+            case JoinDef():
+                return self._join(flows, step, self._root(stream).topic)
             case PeekDef(function=function):
                 check_types(f"{flow.where}: peek", without_partition(flow.frame.schema))
                 return replace(flow, steps=(*flow.steps, Peek(function)))
@@ -467,7 +465,8 @@ class _Compiler:
             retimed=retimed, table=table,
         )  # fmt: skip
 
-    def _join(self, flow: _Flow, step: JoinDef) -> _Flow:
+    def _join(self, flows: Sequence[_Flow], step: JoinDef, topic: str) -> _Flow:
+        flow = flows[0]
         table = self._tables.get(step.table)
         if table is None and step.table.source in self._sources:
             raise ProgramError(
@@ -477,13 +476,36 @@ class _Compiler:
             )
         if table is None:
             raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
-        keyed = Keyed(flow.where, flow.key, flow.key_names, flow.lost, flow.frame.schema, flow.partitioner)
-        on, columns, schema = joined(keyed, table, step)
+        key, why = placed(_keyed(flow), table, step)
+        if len(flows) > 1:
+            why = "several streams are united, and the table is one topic's"
+        if why:
+            flow = self._move_to_table(flows, table, step, topic, key, why)
+        on, columns, schema = joined(_keyed(flow), table, step)
         if not table.is_global:
             self._assign_table(flow, table)
         compiled = Join(table, on, step.how, table.is_global, columns)
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
+
+    def _move_to_table(
+        self, flows: Sequence[_Flow], table: TableStore, step: JoinDef, topic: str, key: tuple[str, ...], why: str
+    ) -> _Flow:
+        """Sends rows through a topic by the columns of the table's key, so that they lie where its rows do."""
+        flow = flows[0]
+        if self._drafts_of_tables[table] is not None:
+            raise ProgramError(
+                f"{flow.where}: table {table.name!r} is joined to another stream already, and its store is with that "
+                f"one's tasks. Make it an app.global_table, which every stream can be joined to; or, of several "
+                f"branches of a stream, say .repartition(…) by the table's key once, before they part"
+            )
+        moved = replace(_keyed(flow), key=key, key_names=key, partitioner="murmur2")
+        joined(moved, table, step)  # raises where rows can't be joined wherever they lie
+        name = step.name or _readable(f"{topic}-join-{table.name}")
+        to = self._internal(f"{name}-repartition", f"join {name!r}")
+        by = ", ".join(map(repr, key))
+        self._notes.append(Moved(to, f"{flow.where} is joined by {by} to table {table.name!r}, and {why}", step.at))
+        return self._move(flows, to, key, without_partition(flow.frame.schema))
 
     def _process(self, flows: Sequence[_Flow], step: ProcessDef) -> _Flow:
         flow = flows[0]
@@ -504,13 +526,12 @@ class _Compiler:
         self._check_order(where, flow)
         schema = without_partition(flow.frame.schema)
         compiled = processor(where, name, step, schema, flow.key, flow.event_time, self._changelog)
+        self._notes.extend(unbounded_state(step, compiled))
+        timed = isinstance(step.operation, FunctionDef) and "event" in step.operation.timers
         if compiled.operation.by_stream_time:
             self._check_stream_time(where, flow, f"{what} goes")
-            if flow.event_time is None and (read := _input_time(flow.draft.input)) is not None:
-                raise ProgramError(
-                    f"{where}: {what} goes by the event time, {read!r}, and a transform before it loses that: keep it, "
-                    f"or say .repartition(…) after it, which goes by the time of the records"
-                )
+        if compiled.operation.by_stream_time or timed:
+            self._check_event_time(where, flow, "timers go" if timed else f"{what} goes")
         output = compiled.output
         event_time = flow.event_time if flow.event_time in _times(output) else None
         done = replace(flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), event_time=event_time)
@@ -555,7 +576,7 @@ class _Compiler:
         schemas = (flow.frame.schema, other.frame.schema)
         times = (_one_time(where, left), _one_time(where, right))
         compiled = stream_join(where, step, name, schemas, times, self._changelog)
-        draft = self._join_sides((left, right), compiled)
+        draft = self._join_sides((left, right), compiled, step.at)
         on = tuple(step.on)
         return _Flow(where, draft, (compiled.step,), self._rows(compiled.step.output), on, on, None)
 
@@ -570,20 +591,21 @@ class _Compiler:
         sides = _joined(flow), _joined(other)
         columns = join_columns(where, step, *sides)
         if flow.table is not None and set(columns.on) != set(flow.table):
-            return self._join_by_foreign_key(where, name, step.how, columns, (flow, other))
+            return self._join_by_foreign_key(where, name, step, columns, (flow, other))
         if flow.table is None:
             compiled = stream_table_join(where, step.how, name, columns, sides[0], self._changelog)
         else:
             compiled = table_join(where, step.how, name, columns, sides, self._changelog)
-        draft, rows = self._join_sides((left, [other]), compiled), self._rows(compiled.step.output)
+        draft, rows = self._join_sides((left, [other]), compiled, step.at), self._rows(compiled.step.output)
         event_time, table = (flow.event_time, None) if flow.table is None else (None, columns.on)
         on = columns.on
         return _Flow(where, draft, (compiled.step,), rows, on, on, event_time, table=table)
 
     def _join_by_foreign_key(
-        self, where: str, name: str, how: str, columns: JoinColumns, flows: tuple[_Flow, _Flow]
+        self, where: str, name: str, step: TableJoinDef, columns: JoinColumns, flows: tuple[_Flow, _Flow]
     ) -> _Flow:
         left, right = flows
+        how = step.how
         key = left.table
         assert key is not None
         if how == "outer":
@@ -596,21 +618,28 @@ class _Compiler:
             left = replace(self._move([left], topic, key, without_partition(left.frame.schema)), table=key)
         sides = _joined(left), _joined(right)
         compiled = foreign_key_join(where, how, name, columns, sides, left.key, self._changelog)
-        for step in (compiled.subscriptions, compiled.answers, compiled.results):
-            self._take_name(step.name, self._processors)
+        for each in (compiled.subscriptions, compiled.answers, compiled.results):
+            self._take_name(each.name, self._processors)
         began = replace(left, steps=(*left.steps, compiled.subscriptions))
         asked = self._internal(f"{name}-subscriptions-repartition", f"join {name!r}")
         answering = self._gathered(asked, columns.key, compiled.asked, ([began], [right]), compiled.to_answers)
         answered = self._internal(f"{name}-answers-repartition", f"join {name!r}")
+        by = (
+            f"{left.where} asks {right.where} there, by {', '.join(map(repr, columns.on))}",
+            "answers come back there",
+        )
+        self._notes.extend(Moved(topic, why, step.at) for topic, why in zip((asked, answered), by, strict=True))
         answers = replace(right, draft=answering, steps=(compiled.answers,))
         draft = self._gathered(answered, key, compiled.answered, ([began], [answers]), compiled.to_results)
         rows = self._rows(compiled.results.output)
         return _Flow(where, draft, (compiled.results,), rows, key, key, None, table=key)
 
-    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin) -> _Draft:
+    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str) -> _Draft:
         """Sends both sides into a topic; what reads that."""
         name, key = compiled.step.name, compiled.step.group_names
         topic = self._internal(f"{name}-repartition", f"join {name!r}")
+        left, right = (" and ".join(flow.where for flow in side) for side in sides)
+        self._notes.append(Moved(topic, f"{left} and {right} meet there, by {', '.join(map(repr, key))}", at))
         return self._gathered(topic, key, compiled.schema, sides, compiled.sides)
 
     def _gathered(
@@ -749,6 +778,10 @@ class _Compiler:
     def _aggregate_sessions(
         self, where: str, flows: Sequence[_Flow], end: AggregateDef, changelog: str, *, in_place: bool
     ) -> None:
+        window = end.grouped._window
+        assert isinstance(window, SessionSpec)
+        if gap := gap_in_ms(where, window, flows[0].frame.schema):
+            flows = [self._transform(each, TransformDef(gap, at=end.at)) for each in flows]
         flow = flows[0]
         if not in_place:
             topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
@@ -765,6 +798,7 @@ class _Compiler:
 
     def _written(self, where: str, end: AggregateDef, spec: AggregateSpec) -> Aggregate:
         """An aggregate with what is written of it."""
+        self._notes.extend(unbounded_windows(end))
         outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
         stream = None
         if end.streamed:
@@ -807,6 +841,16 @@ class _Compiler:
                 f"{where}: {what} by the stream time at which a row was read, and a transform before it loses that: "
                 f"it goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
                 f"mapInArrow, unpivot or a union. Say .repartition(…) after it"
+            )
+
+    @staticmethod
+    def _check_event_time(where: str, flow: _Flow, what: str) -> None:
+        """What is compared with stream time has to be in the rows, as it was read."""
+        read = _input_time(flow.draft.input)
+        if flow.event_time is None and read is not None:
+            raise ProgramError(
+                f"{where}: {what} by the event time, {read!r}, and a transform before it loses that: keep it, "
+                f"or say .repartition(…) after it, which goes by the time of the records"
             )
 
     @staticmethod
@@ -878,6 +922,10 @@ def _same_time(flows: Sequence[_Flow]) -> str | None:
 def _kept(key: tuple[str, ...], event_time: str | None) -> tuple[str, ...]:
     """The columns that deletions have, too."""
     return key if event_time is None else (*key, event_time)
+
+
+def _keyed(flow: _Flow) -> Keyed:
+    return Keyed(flow.where, flow.key, flow.key_names, flow.lost, flow.frame.schema, flow.partitioner)
 
 
 def _joined(flow: _Flow) -> JoinedFlow:

@@ -94,6 +94,9 @@ def foreign_key_join(
     number, found = StructField(NUMBER, LongType()), StructField(FOUND, BooleanType())
     given = StructField(GIVEN, BooleanType())
 
+    shown_left = dict(zip(field_names(left), field_names(others), strict=True))
+    shown_right = dict(zip(field_names(right), [each.name for _, each in columns.added], strict=True))
+
     rows = StructType([*columns.left, deleted])
     sorted_rows = StructType([*columns.left, number, side, deleted])
     subscriptions = Process(
@@ -110,7 +113,7 @@ def foreign_key_join(
         f"{name}-answers", group_types(where, columns.key, asked), asked,
         StructType([*left_keys, number, *map(nullable, right), found]), ForeignKeyAnswers(columns.key),
         (
-            state_spec(name, RIGHT, changelog, StateKind.VALUE, right),
+            state_spec(name, RIGHT, changelog, StateKind.VALUE, right, shown=shown_right),
             state_spec(name, SUBSCRIBERS, changelog, StateKind.MAP, [*left_keys, number], left_keys),
         ),
         columns.key,
@@ -123,7 +126,7 @@ def foreign_key_join(
         ForeignKeyResults(
             key, tuple(own[each] for each in columns.on if each in own), field_names(left), field_names(right), how
         ),
-        (state_spec(name, LEFT, changelog, StateKind.VALUE, [*left, number, given]),),
+        (state_spec(name, LEFT, changelog, StateKind.VALUE, [*left, number, given], shown=shown_left),),
         key,
     )  # fmt: skip
 

@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+def placed(stream: Keyed, table: TableStore, join: JoinDef) -> tuple[tuple[str, ...], str]:
+    """The stream's columns that are joined on, in the table's order, and why rows have to go through a topic by these
+    first: "" if they lie where the table's rows do.
+
+    Raises:
+        ProgramError: the table can't be joined by these columns.
+    """
+    on = _matched(f"{stream.where}: join({table.name!r})", stream, table, join)
+    if table.is_global:
+        return on, ""
+    if stream.key != on:
+        return on, _not_keyed(stream, on)
+    if len(on) > 1 and stream.key_names != table.source.key == on:
+        return on, f"its records' keys call these columns {_listed(stream.key_names)}"
+    if stream.partitioner != table.source.partitioner == "murmur2":
+        return on, f"it is partitioned by {stream.partitioner}, and the table by murmur2"
+    return on, ""
+
+
 def joined(
     stream: Keyed, table: TableStore, join: JoinDef
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], StructType]:
@@ -93,7 +112,7 @@ def _on_the_key(table: TableStore, given: Mapping[str, str]) -> str:
 
 
 def _check_placed(where: str, stream: Keyed, table: TableStore, on: tuple[str, ...]) -> None:
-    """Refuses joins of rows whose tasks may not have their part of the table."""
+    """Refuses joins of rows whose tasks may not have their part of the table, wherever the rows go."""
     from pyspark.sql.types import BinaryType, DoubleType, FloatType
 
     key = table.source.key
@@ -104,20 +123,17 @@ def _check_placed(where: str, stream: Keyed, table: TableStore, on: tuple[str, .
                 f"{where} on {name!r}: {name!r} is {kind.simpleString().upper()}, whose text isn't always the "
                 f"same, so it can't say which task a row belongs to. Make it a STRING, or the table an app.global_table"
             )
-    if stream.key != on:
-        raise ProgramError(f"{where}: {_not_keyed(stream, on)}")
     if len(key) > 1 and stream.key_names != key:
         raise ProgramError(
             f"{where}: keys of several columns have their names in them, and the stream's are "
             f"{_listed(stream.key_names)}, the table's {_listed(key)}, so a row's task may not have its part of the "
-            f"table. Rename the stream's columns in a transform and put .repartition({_quoted(key)}) before the join, "
-            f"or make the table an app.global_table, which every instance has all of"
+            f"table. Rename the stream's columns in a transform, as the table calls them, or make the table an "
+            f"app.global_table, which every instance has all of"
         )
     if stream.partitioner != table.source.partitioner:
-        repartitioned = f"put .repartition({_quoted(on)}) before the join, " if stream.partitioner != "murmur2" else ""
         raise ProgramError(
             f"{where}: the stream is partitioned by {stream.partitioner}, and the table by {table.source.partitioner}, "
-            f"so a row's task may not have its part of the table: {repartitioned}say the same partitioner= for both if "
+            f"so a row's task may not have its part of the table: say the same partitioner= for both if "
             f"that is how they are written, or make the table an app.global_table, which every instance has all of"
         )
 
@@ -137,21 +153,17 @@ def _added(where: str, source: SourceSpec, on: tuple[str, ...], join: JoinDef) -
 
 
 def _not_keyed(stream: Keyed, key: tuple[str, ...]) -> str:
-    columns = _quoted(key)
     if stream.lost:
-        known = f"the stream is no longer known to be keyed by {_listed(key)}, since {stream.lost}"
-    elif not stream.key:
+        return f"it isn't known to be keyed by {_listed(key)}, since {stream.lost}"
+    if not stream.key:
+        columns = _quoted(key)
         said = columns if len(key) == 1 else f"({columns})"
-        remedy = f"if its records are, say key={said} where the stream is made"
-        known = f"the stream isn't known to be keyed by {_listed(key)} ({remedy})"
-    elif set(stream.key) == set(key):
-        known = f"the stream is keyed by {_listed(stream.key)}, in another order than the table, {_listed(key)}"
-    else:
-        known = f"the stream is keyed by {_listed(stream.key)}, not by {_listed(key)}"
-    return (
-        f"{known}, so a row's task may not have its part of the table. Put .repartition({columns}) before the join, or "
-        f"make it an app.global_table, which every instance has all of"
-    )
+        return (
+            f"it isn't known to be keyed by {_listed(key)}; if its records are, say key={said} where the stream is made"
+        )
+    if set(stream.key) == set(key):
+        return f"it is keyed by {_listed(stream.key)}, in another order than the table, {_listed(key)}"
+    return f"it is keyed by {_listed(stream.key)}, not by {_listed(key)}"
 
 
 def _quoted(names: tuple[str, ...]) -> str:

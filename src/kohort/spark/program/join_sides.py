@@ -94,14 +94,16 @@ def state_spec(
     kept: Sequence[StructField],
     map_key: Sequence[StructField] | None = None,
     bucket_ms: int = 0,
+    shown: Mapping[str, str] | None = None,
 ) -> StateSpec:
-    """A store of a join."""
+    """A store of a join. `shown`: what users call its columns; None: the join keeps it for itself."""
     from pyspark.sql.types import StructType
 
     store = f"{name}-{called}"
     topic = changelog(store, f"a store of the join {name!r}")
     key = None if map_key is None else StructType([*map_key])
-    return StateSpec(called, store, topic, kind, StructType([*kept]), key, bucket_ms)
+    names = () if shown is None else tuple(shown.items())
+    return StateSpec(called, store, topic, kind, StructType([*kept]), key, bucket_ms, own=shown is None, shown=names)
 
 
 def marks() -> list[StructField]:

@@ -153,9 +153,14 @@ class Sessions(Operation):
 
 @dataclass(frozen=True)
 class Dedupe(Operation):
-    """The first row of each group passes, and others that are further than so long (ms) from it. None: no others."""
+    """The first row of each group passes, and others that are further than so long (ms) from it. None: no others.
+
+    Attributes:
+        forever: whether the program says that each key is kept for ever.
+    """
 
     within_ms: int | None
+    forever: bool = False
 
     what = "dedupe"
     kind = "KSTREAM-DEDUPE"

@@ -38,9 +38,10 @@ class StateSpec:
         bucket_ms: of a store whose keys begin with a time, how long a bucket of time is; 0 for none.
         retention_ms: how long after its start a bucket is kept by stream time; 0 where the processor itself forgets.
         ttl_ms: how long a function's entry is kept after its last write; 0: for ever.
-        own: whether the processor keeps it for itself: a function of the user's doesn't see it.
+        own: whether the processor keeps it for itself: neither functions of the user's nor queries see it.
         ttl_by_clock: whether its time to live is the clock's, not the stream's.
         clock: whether its keys begin with times of the clock at which the processor is to be called.
+        shown: columns that the user calls otherwise, and how.
     """
 
     name: str
@@ -55,6 +56,7 @@ class StateSpec:
     own: bool = False
     ttl_by_clock: bool = False
     clock: bool = False
+    shown: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from kohort.spark.errors import ProgramError
-from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, check_column, check_end, duration_ms
+from kohort.spark.program.windows import (
+    FOREVER,
+    Duration,
+    SessionSpec,
+    WindowSpec,
+    check_column,
+    check_end,
+    duration_ms,
+    kept_ms,
+)
 
 __all__ = ["session", "unlimited"]
 
@@ -34,13 +43,13 @@ def session(
         column: a TIMESTAMP column of the stream.
         gap: how far apart the times of neighbours in a session are at most.
         gap_column: instead, the column that says it for each row: how long after it another may come to be in its
-            session, as a whole number of milliseconds. Rows in which it is null, zero or less are in no session, and
-            are counted.
+            session, as a whole number of milliseconds or an INTERVAL DAY TO SECOND. Rows in which it is null, zero or
+            less are in no session, and are counted.
         grace: how long, after the last row and the gap, a session still takes rows, by the stream's own time: the
             largest until then in the row's partition, its own included. A row whose session, with those that it would
             join, was over by then is late. Without, rows are never late. Needed for `emit="close"`.
         retention: how long after the last row and the gap a session can be asked for; it is removed then. Without, it
-            stays.
+            stays, and a start warns of that; "forever" says that it shall.
         end: a name for a column of outputs that has the time of the session's last row.
 
     Raises:
@@ -53,7 +62,7 @@ def session(
     if gap_column is not None and not isinstance(gap_column, str):
         raise ProgramError(f"{where}: gap_column takes a column's name, not {gap_column!r}")
     grace_ms = None if grace is None else duration_ms("grace", grace, least=0)
-    retention_ms = None if retention is None else duration_ms("retention", retention)
+    retention_ms = kept_ms("retention", retention)
     if retention_ms is not None:
         if grace_ms is None:
             raise ProgramError(
@@ -66,7 +75,7 @@ def session(
             )
     check_end(where, end)
     each = duration_ms("gap", gap) if gap is not None else 0
-    return SessionSpec(column, each, gap_column, grace_ms, retention_ms, end)
+    return SessionSpec(column, each, gap_column, grace_ms, retention_ms, end, forever=retention == FOREVER)
 
 
 def unlimited(column: str, start: str | datetime) -> WindowSpec:

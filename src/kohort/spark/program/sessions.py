@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,12 @@ from kohort.spark.program.internal_columns import ABSORBED, CHANGE, SESSION
 from kohort.spark.program.operations import DUE, SESSIONS, Sessions
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
 from kohort.spark.program.selections import Changelog
+from kohort.spark.program.shortcuts import quoted
 from kohort.spark.program.streams import AggregateDef, GroupedStream
 from kohort.spark.program.windows import SessionSpec
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
 
 
@@ -61,7 +64,7 @@ def sessions_of(
         kind = one_of(there, window.gap_column, schema)
         if not isinstance(kind, IntegralType):
             raise ProgramError(
-                f"{there}: a gap is a whole number of milliseconds, but {window.gap_column!r} is "
+                f"{there}: a gap is a whole number of milliseconds or an INTERVAL, but {window.gap_column!r} is "
                 f"{kind.simpleString().upper()}: make one of it in a transform"
             )
     reserved = ("window", "start", "at", "closed", "over")
@@ -71,7 +74,7 @@ def sessions_of(
     def state(called: str, kind: StateKind, columns: list[StructField], map_key: StructType | None = None) -> StateSpec:
         store = f"{definition.name}-{called}"
         topic = changelog(store, f"a store of the aggregate {definition.name!r}")
-        return StateSpec(called, store, topic, kind, StructType(columns), map_key)
+        return StateSpec(called, store, topic, kind, StructType(columns), map_key, own=True)
 
     over = StructField("over", TimestampType())
     times = [StructField(name, LongType()) for name in ("start", "last", "until")]
@@ -86,6 +89,28 @@ def sessions_of(
     operation = Sessions(window, definition.emit == "close")
     name = f"{definition.name}-{SESSIONS}"
     return Process(name, group, schema, output, operation, states, key, window.column)
+
+
+def gap_in_ms(where: str, window: SessionSpec, schema: StructType) -> Callable[[DataFrame], DataFrame] | None:
+    """What makes milliseconds of a gap that is an INTERVAL; None if it is none.
+
+    Raises:
+        ProgramError: there is no such column.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import DayTimeIntervalType
+
+    name = window.gap_column
+    if name is None:
+        return None
+    kind = one_of(f"{where}: session(gap_column={name!r})", name, schema)
+    if not isinstance(kind, DayTimeIntervalType):
+        return None
+
+    def gap(rows: DataFrame) -> DataFrame:
+        return rows.withColumn(name, F.unix_millis(F.timestamp_millis(F.lit(0)) + quoted(name)))
+
+    return gap
 
 
 def with_last_row(definition: AggregateDef) -> AggregateDef:

@@ -16,7 +16,15 @@ from kohort.spark.program.column_checks import check_types
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP, WINDOW_START
 from kohort.spark.program.operations import KEPT
 from kohort.spark.program.processor_specs import Operation, Process, StateKind, StateSpec
-from kohort.spark.program.windows import Duration, WindowSpec, check_column, check_end, duration_ms
+from kohort.spark.program.windows import (
+    FOREVER,
+    Duration,
+    WindowSpec,
+    check_column,
+    check_end,
+    duration_ms,
+    kept_ms,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -64,7 +72,8 @@ def sliding(
         difference: how far the rows of a window are apart at most, such as "10 minutes".
         grace: how long after its end a window still takes rows, by the stream's own time: the largest until then in
             the row's partition, its own included. Rows are kept for about as long as both together.
-        retention: how long after its beginning a window can be asked for; it is removed then. Without, it stays.
+        retention: how long after its beginning a window can be asked for; it is removed then. Without, it stays, and a
+            start warns of that; "forever" says that it shall.
         end: a name for a column of outputs that has the window's end, the last moment that is in it.
 
     Raises:
@@ -74,14 +83,14 @@ def sliding(
     where = f"sliding({column!r})"
     size_ms = duration_ms("difference", difference, least=0) + 1
     grace_ms = duration_ms("grace", grace, least=0)
-    retention_ms = None if retention is None else duration_ms("retention", retention)
+    retention_ms = kept_ms("retention", retention)
     if retention_ms is not None and retention_ms < size_ms + grace_ms:
         raise ProgramError(
             f"{where}: retention={retention!r} isn't longer than difference and grace together, {difference!r} + "
             f"{grace!r}: windows would be removed that still take rows"
         )
     check_end(where, end)
-    return SlidingSpec(column, size_ms, 1, grace_ms, retention_ms, end)
+    return SlidingSpec(column, size_ms, 1, grace_ms, retention_ms, end, forever=retention == FOREVER)
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,7 @@ def slide(
     retention_ms = bucket_ms + window.size_ms + window.grace_ms + 1
     store = f"{name}-rows"
     topic = changelog(store, f"rows of aggregate {name!r}")
-    state = StateSpec(KEPT, store, topic, StateKind.LIST, kept, None, bucket_ms, retention_ms)
+    state = StateSpec(KEPT, store, topic, StateKind.LIST, kept, None, bucket_ms, retention_ms, own=True)
     output = StructType([*schema.fields, StructField(WINDOW_START, LongType())])
     return Process(
         name, group, schema, output, Slide(window.difference_ms, window.grace_ms), (state,), key, window.column

@@ -8,7 +8,7 @@ from typing import Literal
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.processor_specs import StateKind
 from kohort.spark.program.sources import Schema
-from kohort.spark.program.windows import Duration, duration_ms
+from kohort.spark.program.windows import FOREVER, Duration, kept_ms
 
 __all__ = ["StateDef", "list_state", "map_state", "value_state"]
 
@@ -22,6 +22,7 @@ class StateDef:
     Attributes:
         ttl_ms: how long after it was written an entry is kept; 0: until the function takes it out.
         ttl_by: by which time: the stream time of the task, or the clock.
+        forever: whether the program says that nothing else ends it.
     """
 
     kind: StateKind
@@ -29,6 +30,7 @@ class StateDef:
     map_key: Schema | None = None
     ttl_ms: int = 0
     ttl_by: TtlBy = "event"
+    forever: bool = False
 
 
 def value_state(columns: Schema, *, ttl: Duration | None = None, ttl_by: TtlBy = "event") -> StateDef:
@@ -53,12 +55,13 @@ def list_state(columns: Schema, *, ttl: Duration | None = None, ttl_by: TtlBy = 
 
     Args:
         columns: as of `value_state`.
-        ttl, ttl_by: likewise; each row goes for itself.
+        ttl, ttl_by: likewise; each row goes for itself. A start warns of lists without a `ttl`; "forever" says that the
+            function takes rows out, or that they shall stay.
 
     Raises:
         ProgramError: as of `value_state`.
     """
-    return StateDef(StateKind.LIST, columns, ttl_ms=_ttl_ms(ttl, ttl_by), ttl_by=ttl_by)
+    return StateDef(StateKind.LIST, columns, None, _ttl_ms(ttl, ttl_by), ttl_by, forever=ttl == FOREVER)
 
 
 def map_state(key: Schema, columns: Schema, *, ttl: Duration | None = None, ttl_by: TtlBy = "event") -> StateDef:
@@ -78,4 +81,4 @@ def map_state(key: Schema, columns: Schema, *, ttl: Duration | None = None, ttl_
 def _ttl_ms(ttl: Duration | None, by: object) -> int:
     if by not in ("event", "processing"):
         raise ProgramError(f'ttl_by={by!r}: "event", by the stream time of the task, or "processing", by the clock')
-    return 0 if ttl is None else duration_ms("ttl", ttl)
+    return kept_ms("ttl", ttl) or 0

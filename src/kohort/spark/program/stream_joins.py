@@ -42,11 +42,11 @@ def stream_join(
     left, right = map(without_partition, schemas)
     on = definition.on
     group = group_types(f"{where} on", tuple(on), left)
-    for mine, theirs in on.items():
-        found, wanted = one_of(f"{where} on {theirs!r}", theirs, right), left[mine].dataType
+    for ours, others in on.items():
+        found, wanted = one_of(f"{where} on {others!r}", others, right), left[ours].dataType
         if found.simpleString() != wanted.simpleString():
             raise ProgramError(
-                f"{where}: {mine!r} is {wanted.simpleString().upper()}, and {theirs!r} of the other stream "
+                f"{where}: {ours!r} is {wanted.simpleString().upper()}, and {others!r} of the other stream "
                 f"{found.simpleString().upper()}: cast one of them in a transform"
             )
     for schema in (left, right):
@@ -71,17 +71,21 @@ def stream_join(
     )  # fmt: skip
     bucket = max(definition.before_ms + definition.after_ms, _LEAST_BUCKET_MS)
     clock = [StructField(each, LongType()) for each in ("left", "right", "forgotten")]
+    mine, theirs = (
+        dict(zip(field_names(stored), field_names(fields), strict=True))
+        for stored, fields in ((kept_left, left_fields), (kept_right, right_fields))
+    )
     states = [
         state_spec(name, CLOCK, changelog, StateKind.VALUE, clock),
-        state_spec(name, LEFT, changelog, StateKind.LIST, [*keys, *kept_left, *own], bucket_ms=bucket),
-        state_spec(name, RIGHT, changelog, StateKind.LIST, [*keys, *kept_right, *own], bucket_ms=bucket),
+        state_spec(name, LEFT, changelog, StateKind.LIST, [*keys, *kept_left, *own], bucket_ms=bucket, shown=mine),
+        state_spec(name, RIGHT, changelog, StateKind.LIST, [*keys, *kept_right, *own], bucket_ms=bucket, shown=theirs),
     ]
     if operation.keeps:
         states.append(state_spec(name, UNMATCHED, changelog, StateKind.VALUE, [*output.fields, own[0]]))
     step = Process(name, group, union, output, operation, tuple(states), tuple(on))
     named = (
-        {each: each for each in on} | dict(zip(field_names(kept_left), field_names(left_fields), strict=True)),
-        on | dict(zip(field_names(kept_right), field_names(right_fields), strict=True)),
+        {each: each for each in on} | mine,
+        on | theirs,
     )
     sides = [
         side_rows(union, names, side=number, event_time=event_time, table=False)

@@ -34,7 +34,7 @@ from kohort.spark.program.tables import (
     ToStreamDef,
     ToTableDef,
 )
-from kohort.spark.program.windows import Duration, SessionSpec, WindowSpec, duration_ms
+from kohort.spark.program.windows import FOREVER, Duration, SessionSpec, WindowSpec, duration_ms, kept_ms
 from kohort.spark.program.written_at import Written
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class JoinDef(Written):
         on: the table's key columns by the stream's; None where both are called alike.
         columns: what the table's columns are called that are added; None: all but the key's, as they are.
         prefix: goes before the names of those that are added.
+        name: of the topic that rows go through, if they don't lie where the table's do; None: follows from the sources.
     """
 
     table: TableDef
@@ -85,6 +86,7 @@ class JoinDef(Written):
     how: str
     columns: dict[str, str] | None = None
     prefix: str = ""
+    name: str | None = None
 
 
 @dataclass(eq=False)
@@ -514,17 +516,17 @@ class Stream(Shortcuts):
         partitioned in some way. The table's times don't count there, only the stream's.
 
         Args:
-            table: a table, whose key the stream must be keyed by, and whose topic needs as many partitions; or a global
-                table; or one that is made of something. A table can be joined to the streams of one topic, the others
-                to all.
+            table: a table; or a global table; or one that is made of something. A stream that isn't keyed by a table's
+                key goes through a topic first, `{app}-{name}-repartition`; one that is needs as many partitions as the
+                table. A table can be joined to the streams of one topic, the others to all.
             on: the table's key columns, which the stream must have too; by default these. Where the stream calls them
                 otherwise: its column, and the table's, as {"auction": "id"}.
             how: what becomes of rows without a match: "inner" drops them, "left" keeps them, with nulls.
             columns: which of the table's columns are added, as ["name", "city"], or with what they are called then, as
                 {"name": "seller_name"}. By default all but those of its key.
             prefix: goes before the names of the columns that are added, so that they differ from the stream's.
-            name: of the join with a table that is made of something, with which its topic and store begin; by default
-                both sources'.
+            name: of the join, with which its topic's and its store's names begin, if it has such; by default both
+                sources'.
 
         Raises:
             ProgramError: arguments that can't be.
@@ -540,7 +542,9 @@ class Stream(Shortcuts):
             raise ProgramError(f'join(how={how!r}): a stream is joined to a table "inner" or "left"')
         if not isinstance(table, Table):
             return self._with(_table_join(self, table, on, how, columns, prefix, name))
-        return self._with(JoinDef(table._definition, matched_columns(on), how, *added_columns(columns, prefix)))
+        if name is not None:
+            check_name("join(name)", name)
+        return self._with(JoinDef(table._definition, matched_columns(on), how, *added_columns(columns, prefix), name))
 
     def join_stream(
         self,
@@ -694,15 +698,15 @@ class Stream(Shortcuts):
             columns: the key. Nulls are equal.
             within: how far apart in event time rows of a key are at most that count as the same: a later one passes
                 again, and is what those after it are compared with. A row that is so far, or further, behind stream
-                time is late: it is left out and counted. Without, a key passes once, and is kept for ever.
+                time is late: it is left out and counted. Without, a key passes once, and is kept for ever, of which a
+                start warns; "forever" says that it shall.
             name: of the store; by default `{topic}-dedupe-{columns}`.
 
         Raises:
             ProgramError: arguments that can't be.
         """
         by = column_names("dedupe", columns)
-        within_ms = None if within is None else duration_ms("within", within)
-        return GroupedStream(self, by, None)._kept(Dedupe(within_ms), name)
+        return GroupedStream(self, by, None)._kept(Dedupe(kept_ms("within", within), within == FOREVER), name)
 
     def to(
         self,

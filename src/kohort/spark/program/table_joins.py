@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -142,8 +142,10 @@ def table_join(
     union = StructType([*keys, *marks(), *left, *right])
     output = StructType([*keys, *map(nullable, own), *(each for _, each in columns.added), marks()[1]])
     operation = TableJoin(on, field_names(left), field_names(right), how)
-    states = tuple(
-        state_spec(name, called, changelog, StateKind.VALUE, kept) for called, kept in ((LEFT, left), (RIGHT, right))
+    shown = _shown(left, own), _shown(right, [each for _, each in columns.added])
+    states = (
+        state_spec(name, LEFT, changelog, StateKind.VALUE, left, shown=shown[0]),
+        state_spec(name, RIGHT, changelog, StateKind.VALUE, right, shown=shown[1]),
     )
     step = Process(name, _group(where, on, union), union, output, operation, states, on)
     named = (
@@ -169,7 +171,8 @@ def stream_table_join(
     union = StructType([*columns.left, *marks(), *right])
     output = StructType(columns.result)
     operation = StreamTableJoin(on, field_names(columns.left), field_names(right), how)
-    states = (state_spec(name, RIGHT, changelog, StateKind.VALUE, right),)
+    shown = _shown(right, [each for _, each in columns.added])
+    states = (state_spec(name, RIGHT, changelog, StateKind.VALUE, right, shown=shown),)
     step = Process(name, _group(where, on, union), union, output, operation, states, on, stream.event_time)
     own = {each.name: each.name for each in columns.left}
     theirs = dict(zip(on, columns.key, strict=True))
@@ -179,6 +182,11 @@ def stream_table_join(
         side_rows(union, theirs, side=1, timeless=True),
     )
     return CompiledJoin(union, ways, step)
+
+
+def _shown(stored: Sequence[StructField], fields: Sequence[StructField]) -> dict[str, str]:
+    """What columns that are kept are called in the result."""
+    return dict(zip(field_names(stored), field_names(fields), strict=True))
 
 
 def _group(where: str, on: tuple[str, ...], schema: StructType) -> tuple[tuple[str, DataType], ...]:

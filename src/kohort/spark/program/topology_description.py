@@ -22,6 +22,7 @@ from kohort.spark.program.compiled import (
     ToRows,
     ToTopic,
 )
+from kohort.spark.program.notes import described
 from kohort.spark.program.processor_specs import Process
 
 
@@ -29,7 +30,7 @@ def describe(program: Program) -> str:
     """Sub-topologies with sources, processors, stores and sinks: as `TopologyDescription` of Kafka Streams prints them.
 
     Names are numbered as there; steps of a kind that Kafka Streams doesn't have are TRANSFORM and COMBINE (partial
-    aggregates, on their way to a repartition topic).
+    aggregates, on their way to a repartition topic). What the program's author may not expect comes after them.
     """
     names = _Names()
     text = ["Topologies:\n "]
@@ -39,7 +40,7 @@ def describe(program: Program) -> str:
     for number, table in enumerate(program.globals, start=len(program.subtopologies)):
         nodes = "".join(f"    {node}\n" for node in _table(table, names))
         text.append(f"  Sub-topology: {number} for global store (will not generate tasks)\n{nodes}")
-    return "".join(text)
+    return "".join([*text, described(program.notes)])
 
 
 @dataclass(eq=False)

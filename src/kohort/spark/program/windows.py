@@ -10,10 +10,12 @@ from typing import Final
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import check_names, column_names
 
-__all__ = ["Duration", "SessionSpec", "WindowSpec", "duration_ms", "window"]
+__all__ = ["FOREVER", "Duration", "SessionSpec", "WindowSpec", "duration_ms", "window"]
 
 Duration = str | timedelta
 """A length of time: "1 hour", "90 seconds", "1 day 12 hours", or a timedelta."""
+FOREVER: Final = "forever"
+"""Instead of a length of time where state is kept: nothing ends it, and the program says so on purpose."""
 
 _UNITS: Final = {
     "millisecond": 1,
@@ -38,6 +40,7 @@ class WindowSpec:
         retention_ms: how long after its beginning a window stays in the store. None: for ever.
         end: the column of outputs that has the window's end. None: no column has it.
         since_ms: of a window without end, when it begins; the others' lengths don't count then. None: windows end.
+        forever: whether the program says that it stays in the store.
     """
 
     column: str
@@ -47,6 +50,7 @@ class WindowSpec:
     retention_ms: int | None
     end: str | None = None
     since_ms: int | None = None
+    forever: bool = False
 
     @property
     def identity(self) -> list[object]:
@@ -70,6 +74,7 @@ class SessionSpec:
         grace_ms: how long after the last row and the gap a session takes rows. None: always.
         retention_ms: how long after them a session stays in the store. None: for ever.
         end: the column of outputs that has the last row's time. None: no column has it.
+        forever: whether the program says that it stays in the store.
     """
 
     column: str
@@ -78,6 +83,7 @@ class SessionSpec:
     grace_ms: int | None
     retention_ms: int | None
     end: str | None = None
+    forever: bool = False
 
     @property
     def identity(self) -> list[object]:
@@ -104,7 +110,8 @@ def window(
         slide: for hopping windows: a new one begins so often. A row is in all windows that it falls in.
         grace: how long after its end a window still takes rows, by the stream's own time: the largest until then in
             the row's partition, its own included. Without, rows are never late. Needed for `emit="close"`.
-        retention: how long after its beginning a window can be asked for; it is removed then. Without, it stays.
+        retention: how long after its beginning a window can be asked for; it is removed then. Without, it stays, and a
+            start warns of that; "forever" says that it shall.
         end: a name for a column of outputs that has the window's end, beside its start, `window`. It is when the next
             one begins, so no row's time is as late.
 
@@ -115,7 +122,7 @@ def window(
     size_ms = duration_ms("size", size)
     slide_ms = size_ms if slide is None else duration_ms("slide", slide)
     grace_ms = None if grace is None else duration_ms("grace", grace, least=0)
-    retention_ms = None if retention is None else duration_ms("retention", retention)
+    retention_ms = kept_ms("retention", retention)
     if slide_ms > size_ms:
         raise ProgramError(
             f"window({column!r}): slide={slide!r} is longer than the window, {size!r}: rows between would be in none"
@@ -132,7 +139,7 @@ def window(
                 f"{size!r} + {grace!r}: windows would be removed that still take rows"
             )
     check_end(f"window({column!r})", end)
-    return WindowSpec(column, size_ms, slide_ms, grace_ms, retention_ms, end)
+    return WindowSpec(column, size_ms, slide_ms, grace_ms, retention_ms, end, forever=retention == FOREVER)
 
 
 def check_column(what: str, column: object) -> None:
@@ -157,6 +164,15 @@ def check_end(where: str, end: str | None) -> None:
     if end is not None:
         column_names(f"{where}: end", end)
         check_names(f"{where}: end", ["window", end])
+
+
+def kept_ms(name: str, value: Duration | None) -> int | None:
+    """How long state is kept, in ms; None: nothing says so, or it is for ever.
+
+    Raises:
+        ProgramError: as of `duration_ms`.
+    """
+    return None if value is None or value == FOREVER else duration_ms(name, value)
 
 
 def duration_ms(name: str, value: Duration, *, least: int = 1) -> int:

@@ -188,7 +188,7 @@ class QueryServer(BoundedServer):
                 "role": copy.role,
                 "lag": copy.lag,
                 "key": key_json(row.key, info.json_keys),
-                "value": value_json(row.value, request.state),
+                "value": value_json(row.value, request.state, info.shown),
             }
         )
 
@@ -216,7 +216,10 @@ class QueryServer(BoundedServer):
             {
                 "store": info.name,
                 "rows": [
-                    {"key": key_json(row.key, info.json_keys), "value": value_json(row.value, request.state)}
+                    {
+                        "key": key_json(row.key, info.json_keys),
+                        "value": value_json(row.value, request.state, info.shown),
+                    }
                     for row in result.rows
                 ],
                 "next": None if end is None else f"/stores/{quote(info.name, safe='')}?{request.after(end)}",

@@ -52,6 +52,7 @@ class StoreInfo:
         partitioner: how a route becomes a partition.
         route_names: what the columns of `routed_by` are called in the route; () for the same.
         group: how many of the first columns are a group's that may have several rows; 0: each key is for itself.
+        shown: columns of values that users call otherwise than they are stored, and how.
     """
 
     name: str
@@ -66,6 +67,7 @@ class StoreInfo:
     partitioner: Partitioner = "murmur2"
     route_names: tuple[str, ...] = ()
     group: int = 0
+    shown: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

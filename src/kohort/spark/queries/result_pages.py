@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,6 +22,9 @@ MAX_SCANNED: Final = 200_000
 _FIRST_SCAN: Final = 128
 _MAX_SCAN: Final = 10_000
 _SCAN_BYTES: Final = 1024 * 1024
+_LIST: Final = b'{"rows":['
+"""What a piece of a processor's list begins with."""
+_Row = dict[str, msgspec.Raw]
 _KEY: Final = attrgetter("key")
 
 
@@ -91,8 +94,14 @@ def key_json(key: bytes, is_json: bool) -> msgspec.Raw | str:
     return _json_or_text(key) if is_json else key.decode(errors="replace")
 
 
-def value_json(value: bytes, with_state: bool) -> msgspec.Raw | str:
-    """A value as responses have it, without the last field of aggregates, their state, unless that is wanted."""
+def value_json(value: bytes, with_state: bool, shown: Sequence[tuple[str, str]] = ()) -> msgspec.Raw | str:
+    """A value as responses have it, without the last field of aggregates, their state, unless that is wanted.
+
+    Args:
+        shown: fields that are called otherwise there, and how.
+    """
+    if shown:
+        return _json_or_text(_renamed(value, dict(shown)))
     if not with_state and value.endswith(b"}}"):
         # Quotes within strings are escaped, and the state is flat: nothing else ends like this.
         head, found, _ = value.rpartition(b',"state":{')
@@ -103,6 +112,21 @@ def value_json(value: bytes, with_state: bool) -> msgspec.Raw | str:
     return _json_or_text(value)
 
 
+def _renamed(value: bytes, names: Mapping[str, str]) -> bytes:
+    """An object, or the rows of a list, with other names of fields; as it is, if it is something else."""
+    try:
+        if value.startswith(_LIST):
+            rows = {field: [_with_names(row, names) for row in each] for field, each in _list.decode(value).items()}
+            return msgspec.json.encode(rows)
+        return msgspec.json.encode(_with_names(_row.decode(value), names))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return value
+
+
+def _with_names(row: _Row, names: Mapping[str, str]) -> _Row:
+    return {names.get(name, name): field for name, field in row.items()}
+
+
 def _json_or_text(text: bytes) -> msgspec.Raw | str:
     try:
         _anything.decode(text)
@@ -111,4 +135,6 @@ def _json_or_text(text: bytes) -> msgspec.Raw | str:
     return msgspec.Raw(text)
 
 
+_row: Final[msgspec.json.Decoder[_Row]] = msgspec.json.Decoder(_Row)
+_list: Final[msgspec.json.Decoder[dict[str, list[_Row]]]] = msgspec.json.Decoder(dict[str, list[_Row]])
 _anything: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, Program, Route, TableStore, TopicInput
-from kohort.spark.program.operations import UserFunction
+from kohort.spark.program.operations import Top
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
 from kohort.spark.queries.queryable import StoreInfo
 
@@ -19,8 +19,7 @@ def _infos(program: Program) -> Iterator[StoreInfo]:
         yield from (_of_table(table, subtopology.id) for table in subtopology.tables)
         yield from (_of_aggregate(spec, subtopology) for spec in subtopology.aggregates)
         for step in subtopology.processors:
-            if isinstance(step.operation, UserFunction):
-                yield from (_of_state(step, state, subtopology) for state in step.states if not state.own)
+            yield from (_of_state(step, state, subtopology) for state in step.states if not state.own)
     yield from (_of_table(table, None) for table in program.globals)
 
 
@@ -40,7 +39,10 @@ def _of_table(table: TableStore, subtopology: str | None) -> StoreInfo:
 
 
 def _of_state(step: Process, state: StateSpec, subtopology: CompiledSubtopology) -> StoreInfo:
-    """A state of a function: its keys are those of groups, of a map's entries, or of pieces of lists."""
+    """A state of a processor: its keys are those of groups, of a map's entries, or of pieces of lists.
+
+    Where it is kept by time, keys begin with a window: of `top` its own, of others a bucket of time.
+    """
     match state.kind:
         case StateKind.MAP if state.map_key is not None:
             within = tuple((each.name, each.dataType.simpleString()) for each in state.map_key.fields)
@@ -52,7 +54,7 @@ def _of_state(step: Process, state: StateSpec, subtopology: CompiledSubtopology)
     return StoreInfo(
         name=state.store,
         columns=(*group, *within),
-        windowed=False,
+        windowed=_is_windowed(step, state),
         json_keys=True,
         subtopology=subtopology.id,
         route=Route.TEXT,
@@ -60,7 +62,13 @@ def _of_state(step: Process, state: StateSpec, subtopology: CompiledSubtopology)
         partition_certain=not isinstance(subtopology.input, TopicInput),
         partitioner=subtopology.input.source.partitioner if isinstance(subtopology.input, TopicInput) else "murmur2",
         group=len(group) if within else 0,
+        shown=state.shown,
     )
+
+
+def _is_windowed(step: Process, state: StateSpec) -> bool:
+    operation = step.operation
+    return state.bucket_ms > 0 or (isinstance(operation, Top) and operation.window is not None)
 
 
 def _of_aggregate(spec: AggregateSpec, subtopology: CompiledSubtopology) -> StoreInfo:

@@ -63,7 +63,11 @@ WRONG: dict[str, tuple[Callable[[pa.Table, Any], Any], str]] = {
         "the function of processor 'mine' must return a pyarrow.Table or None, not",
     ),
     "other columns": (lambda rows, state: rows, "the columns must be k, n; n not among k"),
-    "other types": (lambda rows, state: table("a", n="x"), "columns of other types"),
+    "other types": (lambda rows, state: table("a", n="x"), "column 'n' is string, and must be int64: Failed to parse"),
+    "a column twice": (
+        lambda rows, state: pa.table([["a"], [1], [2]], names=["k", "n", "n"]),
+        "column 'n' is there twice",
+    ),
     "no such state": (lambda rows, state: state["m"], "there is no state 'm'; there are log, n"),
     "no group": (
         lambda rows, state: state["n"].put(pa.table({"n": [1]})),

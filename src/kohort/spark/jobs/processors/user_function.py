@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.errors import ProcessorError
+from kohort.spark.jobs.function_results import typed, written_in
 from kohort.spark.jobs.processors.expiry import ExpiringState
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.states import Found, State, at_time, before_time, joined_keys
@@ -267,7 +268,7 @@ class UserFunctionProcessor:
             given = self.function(rows.columns, state)
             made = self._united(given) if self.outputs else self._checked("", given, self.output)
         except ProcessorError as error:
-            raise ProcessorError(f"{error}{_place(self.function)}") from error
+            raise ProcessorError(f"{error}{written_in(self.function)}") from error
         return Made(made, pa.nulls(made.num_rows, pa.int64()))
 
     def _checked(self, output: str, given: Any, schema: pa.Schema) -> pa.Table:
@@ -335,12 +336,6 @@ class UserFunctionProcessor:
         return Groups(columns.take(pa.array(first)), encoded.dictionary)
 
 
-def _place(function: object) -> str:
-    """Where a function is written, as messages end with it; "" if it is something else that can be called."""
-    code = getattr(function, "__code__", None)
-    return "" if code is None else f" ({code.co_filename}, line {code.co_firstlineno})"
-
-
 def _side_by_side(left: pa.Table, right: pa.Table) -> pa.Table:
     """The columns of two tables of as many rows."""
     return pa.Table.from_arrays([*left.columns, *right.columns], names=[*left.column_names, *right.column_names])
@@ -363,6 +358,6 @@ def checked(what: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
         )
     kinds = pa.schema([field.with_nullable(True) for field in schema])
     try:
-        return table.select(schema.names).cast(kinds).combine_chunks()
-    except (pa.ArrowException, ValueError) as error:
-        raise ProcessorError(f"{what}: columns of other types: {error}") from None
+        return typed(table, kinds).combine_chunks()
+    except TypeError as error:
+        raise ProcessorError(f"{what}: {error}") from None

@@ -15,6 +15,7 @@ from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.arrow_encoding import decoded_array
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import AggregationError
+from kohort.spark.jobs.function_results import typed, written_in
 from kohort.spark.jobs.stages.context import Stage, StageContext, stage_of
 from kohort.spark.jobs.stages.late_partials import in_windows
 from kohort.spark.jobs.stages.state_lookup import StateLookup
@@ -97,7 +98,10 @@ def aggregate(context: StageContext, spec: ArrowAggregate, partition: int, rows:
     columns = [column.combine_chunks() for column in keys_before.columns]
     prior = pa.Table.from_arrays([*columns, *state], names=prior_schema.names).cast(prior_schema)
     result = spec.function(rows.select(spec.rows.names).cast(spec.rows), prior)
-    result = _checked(result, spec, prior_schema, len(first))
+    try:
+        result = _checked(result, spec, prior_schema, len(first))
+    except AggregationError as error:
+        raise AggregationError(f"{error}{written_in(spec.function)}") from None
     time = pc.max(rows.column(TIMESTAMP))
     count = result.num_rows
     internal = [
@@ -128,6 +132,6 @@ def _checked(result: object, spec: ArrowAggregate, schema: pa.Schema, touched: i
             "it must return one row for each key, and none for others"
         )
     try:
-        return result.select(schema.names).cast(schema)
-    except pa.ArrowException as error:
+        return typed(result, schema)
+    except TypeError as error:
         raise AggregationError(f"the function of aggregate {spec.name!r} returned other types: {error}") from None

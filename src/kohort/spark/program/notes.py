@@ -1,0 +1,70 @@
+"""What a program does that its author may not expect: told when it starts, and in its description."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """A store that grows with time, or with each row, and that nothing bounds.
+
+    State that is kept by key, as an aggregate without windows or a table, isn't such: it grows with the keys alone.
+
+    Attributes:
+        store: its name.
+        keeps: what it keeps, and until when.
+        instead: what bounds it.
+        at: where it is written.
+        meant: whether the program says so itself ("forever").
+    """
+
+    store: str
+    keeps: str
+    instead: str
+    at: str
+    meant: bool
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A join whose rows go through a topic that the program doesn't speak of.
+
+    Attributes:
+        topic: its name.
+        why: which rows, and why.
+        at: where the join is written.
+    """
+
+    topic: str
+    why: str
+    at: str
+
+
+Note = Unbounded | Moved
+
+
+def described(notes: Iterable[Note]) -> str:
+    """Notes as a topology's description ends with them; "" if there are none."""
+    unbounded = [
+        f"    {each.store}: it keeps {each.keeps} ({each.at})\n" for each in notes if isinstance(each, Unbounded)
+    ]
+    moved = [f"    {each.topic}: {each.why} ({each.at})\n" for each in notes if isinstance(each, Moved)]
+    sections = (("Unbounded state", unbounded), ("Repartitioned for joins", moved))
+    return "".join(f"  {title}:\n{''.join(lines)}" for title, lines in sections if lines)
+
+
+def tell(application_id: str, notes: Iterable[Note]) -> None:
+    """Logs notes, once for each start."""
+    for each in notes:
+        if isinstance(each, Moved):
+            log.info("%s: rows go through topic %s for a join: %s (%s)", application_id, each.topic, each.why, each.at)
+        elif not each.meant:
+            log.warning(
+                "%s: store %s is unbounded: it keeps %s. Say %s, or \"forever\" instead of the time (%s)",
+                application_id, each.store, each.keeps, each.instead, each.at,
+            )  # fmt: skip

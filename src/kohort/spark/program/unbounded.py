@@ -1,0 +1,48 @@
+"""Finds the state of a program that nothing bounds.
+
+State by key alone isn't such: an aggregate without windows, the last rows of groups, a table. It grows with the keys,
+as a database's does, and that is what it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kohort.spark.program.function_definitions import FunctionDef
+from kohort.spark.program.notes import Unbounded
+from kohort.spark.program.operations import Dedupe, Top
+from kohort.spark.program.processor_specs import Process, StateKind
+from kohort.spark.program.streams import AggregateDef, ProcessDef
+from kohort.spark.program.windows import SessionSpec, WindowSpec
+
+
+def unbounded_windows(definition: AggregateDef) -> Iterator[Unbounded]:
+    """What an aggregate keeps of windows that nothing removes."""
+    window = definition.grouped._window
+    if window is None or window.retention_ms is not None:
+        return
+    if isinstance(window, SessionSpec):
+        keeps, called = "each session for ever", "session"
+    elif window.since_ms is None:
+        keeps, called = "each window for ever", "window"
+    else:  # one window, without an end
+        return
+    grace = "" if window.grace_ms is not None else "grace=…, "
+    instead = f'{called}(…, {grace}retention="7 days")'
+    yield Unbounded(definition.name, keeps, instead, definition.at, window.forever)
+
+
+def unbounded_state(definition: ProcessDef, step: Process) -> Iterator[Unbounded]:
+    """What a step keeps for ever, beside what it keeps by group."""
+    at = definition.at
+    match definition.operation:
+        case Dedupe(within_ms=None, forever=meant):
+            yield Unbounded(step.name, "each key for ever", 'dedupe(…, within="10 minutes")', at, meant)
+        case Top(window=WindowSpec(grace_ms=None, since_ms=None, forever=meant)):
+            yield Unbounded(step.name, "the ranks of each window for ever", 'window(…, grace="10 minutes")', at, meant)
+        case FunctionDef(states=states):
+            stores = {state.name: state.store for state in step.states}
+            for name, state in states.items():
+                if state.kind is StateKind.LIST and not state.ttl_ms:
+                    keeps = "each row that the function appends, unless that clears the list"
+                    yield Unbounded(stores[name], keeps, 'list_state(…, ttl="1 day")', at, state.forever)
