@@ -5,6 +5,10 @@ tests, and pass among others. And it would look for a smaller example as long as
 strike first, and nobody would learn what has failed.
 """
 
+import gc
+from collections.abc import Generator
+
+import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import engine, providers
 
@@ -14,3 +18,14 @@ providers._get_local_constants = lambda: providers._local_constants  # which are
 engine.MAX_SHRINKING_SECONDS = 60
 
 pytest_plugins = ["tests.time_limits"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Has the garbage collector leave alone what is imported and collected: it stays, and looking at it takes time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -1,0 +1,64 @@
+"""Commands run beside each other: none is forgotten, none mixes with another, and none outlives who ran it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BESIDE = [sys.executable, "-m", "tests.beside"]
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """The exit code, and what was said, without times."""
+    done = subprocess.run([*BESIDE, *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
+    return done.returncode, re.sub(r"^\d+ s", "? s", done.stdout, flags=re.MULTILINE), done.stderr
+
+
+def test_they_run_at_the_same_time(tmp_path: Path) -> None:
+    """Each waits for the other."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    os.mkfifo(one)
+    os.mkfifo(two)
+    code, said, _ = run(f"echo >{one}; cat {two}; echo first", f"cat {one}; echo >{two}; echo second")
+    assert code == 0
+    assert {"first", "second"} <= set(said.splitlines())
+
+
+def test_not_more_than_asked_for_run_at_once() -> None:
+    code, said, _ = run("--at-once", "1", "echo one", "echo two", "echo three")
+    assert (code, said) == (0, "? s: echo one\none\n? s: echo two\ntwo\n? s: echo three\nthree\n")
+
+
+def test_what_each_says_is_shown_whole(tmp_path: Path) -> None:
+    """Even where another one says something in between."""
+    for name in ("began", "said"):
+        os.mkfifo(tmp_path / name)
+    first = f"echo one; echo >{tmp_path}/began; cat {tmp_path}/said; echo two >&2"
+    second = f"cat {tmp_path}/began; echo three; echo >{tmp_path}/said"
+    _, said, _ = run(first, second)
+    assert f"? s: {first}\none\n\ntwo\n" in said
+    assert f"? s: {second}\n\nthree\n" in said
+
+
+def test_the_others_run_when_one_fails() -> None:
+    code, said, failed = run("--at-once", "1", "exit 3", "echo two")
+    assert (code, said, failed) == (1, "? s: exit 3\n? s: echo two\ntwo\n", "failed:\n  exit 3 (exit code 3)\n")
+
+
+def test_what_is_interrupted_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    """It may clean up, and what it says then is shown; what doesn't listen is killed."""
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    command = f"trap 'echo cleaned; exit 1' TERM; sh -c 'trap \"\" TERM; exec sleep 600' >{alive} & wait"
+    with subprocess.Popen([*BESIDE, command], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        with alive.open() as reading:
+            process.send_signal(signal.SIGTERM)
+            assert reading.read() == ""  # once nobody is left who could write
+        said, _ = process.communicate()
+    assert process.returncode == 130
+    assert said.endswith("cleaned\n")
