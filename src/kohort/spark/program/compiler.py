@@ -78,7 +78,14 @@ from kohort.spark.program.streams import (
     UnionDef,
 )
 from kohort.spark.program.table_changes import table_changes
-from kohort.spark.program.table_joins import JoinColumns, JoinedFlow, join_columns, stream_table_join, table_join
+from kohort.spark.program.table_joins import (
+    JoinColumns,
+    JoinedFlow,
+    as_of_join,
+    join_columns,
+    stream_table_join,
+    table_join,
+)
 from kohort.spark.program.tables import (
     ChangesDef,
     GroupsDef,
@@ -506,11 +513,7 @@ class _Compiler:
         compiled = processor(where, name, step, schema, flow.key, flow.event_time, self._changelog)
         if compiled.operation.by_stream_time:
             self._check_stream_time(where, flow, f"{what} goes")
-            if flow.event_time is None and (read := _input_time(flow.draft.input)) is not None:
-                raise ProgramError(
-                    f"{where}: {what} goes by the event time, {read!r}, and a transform before it loses that: keep it, "
-                    f"or say .repartition(…) after it, which goes by the time of the records"
-                )
+            self._check_time_kept(where, flow, what)
         output = compiled.output
         event_time = flow.event_time if flow.event_time in _times(output) else None
         done = replace(flow, where=where, steps=(*flow.steps, compiled), rows=self._rows(output), event_time=event_time)
@@ -561,8 +564,9 @@ class _Compiler:
 
     def _join_table(self, left: list[_Flow], step: TableJoinDef, topic: str) -> _Flow:
         flow, other = left[0], self._flow(step.other)
-        name = step.name or _readable(f"{topic}-join-{self._root(step.other).topic}")
-        where = f"{flow.where}: join({other.where})"
+        what = "join" if step.versions is None else "join_as_of"
+        name = step.name or _readable(f"{topic}-{what.replace('_', '-')}-{self._root(step.other).topic}")
+        where = f"{flow.where}: {what}({other.where})"
         self._take_name(name, self._processors)
         for each in (*left, other):
             self._check_order(where, each)
@@ -571,7 +575,11 @@ class _Compiler:
         columns = join_columns(where, step, *sides)
         if flow.table is not None and set(columns.on) != set(flow.table):
             return self._join_by_foreign_key(where, name, step.how, columns, (flow, other))
-        if flow.table is None:
+        if step.versions is not None:
+            for each in (*left, other):
+                self._check_time_kept(where, each, what)
+            compiled = as_of_join(where, step, name, columns, sides, self._changelog)
+        elif flow.table is None:
             compiled = stream_table_join(where, step.how, name, columns, sides[0], self._changelog)
         else:
             compiled = table_join(where, step.how, name, columns, sides, self._changelog)
@@ -623,7 +631,7 @@ class _Compiler:
     ) -> _Draft:
         """Sends rows of several flows into one topic, those of each side in its way; what reads that."""
         for some, side in zip(flows, sides, strict=True):
-            terminal = ToRows(topic, key, schema, side.event_time)
+            terminal = ToRows(topic, key, schema, side.event_time, since=side.since)
             for each in some:
                 each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
         draft = _Draft(RowsInput(topic, schema, key))
@@ -792,6 +800,14 @@ class _Compiler:
                 f"{where}: state is kept in the order of the stream's records, and a transform before it loses that: "
                 f"it goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
                 f"mapInArrow, unpivot or a union. Say .repartition(…) after it"
+            )
+
+    @staticmethod
+    def _check_time_kept(where: str, flow: _Flow, what: str) -> None:
+        if flow.event_time is None and (read := _input_time(flow.draft.input)) is not None:
+            raise ProgramError(
+                f"{where}: {what} goes by the event time, {read!r}, and a transform before it loses that: keep it, "
+                f"or say .repartition(…) after it, which goes by the time of the records"
             )
 
     @staticmethod

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, Program, Route, TableStore, TopicInput
 from kohort.spark.program.operations import UserFunction
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
+from kohort.spark.program.table_operations import VERSIONS, AsOfJoin
 from kohort.spark.queries.queryable import StoreInfo
 
 
@@ -19,9 +20,18 @@ def _infos(program: Program) -> Iterator[StoreInfo]:
         yield from (_of_table(table, subtopology.id) for table in subtopology.tables)
         yield from (_of_aggregate(spec, subtopology) for spec in subtopology.aggregates)
         for step in subtopology.processors:
-            if isinstance(step.operation, UserFunction):
-                yield from (_of_state(step, state, subtopology) for state in step.states if not state.own)
+            yield from (_of_state(step, state, subtopology) for state in step.states if _is_shown(step, state))
     yield from (_of_table(table, None) for table in program.globals)
+
+
+def _is_shown(step: Process, state: StateSpec) -> bool:
+    """Whether a processor's store can be asked for: a state that a function sees, or a table's versions."""
+    match step.operation:
+        case UserFunction():
+            return not state.own
+        case AsOfJoin():
+            return state.name == VERSIONS
+    return False
 
 
 def _of_table(table: TableStore, subtopology: str | None) -> StoreInfo:
@@ -40,7 +50,7 @@ def _of_table(table: TableStore, subtopology: str | None) -> StoreInfo:
 
 
 def _of_state(step: Process, state: StateSpec, subtopology: CompiledSubtopology) -> StoreInfo:
-    """A state of a function: its keys are those of groups, of a map's entries, or of pieces of lists."""
+    """A state of a processor: its keys are those of groups, of a map's entries, or of pieces of lists."""
     match state.kind:
         case StateKind.MAP if state.map_key is not None:
             within = tuple((each.name, each.dataType.simpleString()) for each in state.map_key.fields)
