@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql.types import IntegerType, StringType, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from kohort.spark.program.compiled import (
     Aggregate,
@@ -22,6 +22,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.error_policies import Fail
 from kohort.spark.program.operations import UserFunction
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
+from kohort.spark.program.table_operations import PENDING, SINCE, VERSIONS, AsOfJoin
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.store_infos import store_infos
@@ -101,3 +102,17 @@ def test_the_states_of_a_function() -> None:
         )
         for store, more in columns.items()
     }
+
+
+def test_of_a_join_as_of_a_time_the_versions_can_be_asked_for() -> None:
+    since = StructType().add(SINCE, LongType())
+    states = (
+        StateSpec(VERSIONS, "rated-versions", "c", StateKind.MAP, since, since),
+        StateSpec(PENDING, "rated-pending", "c", StateKind.VALUE, since),
+    )
+    join = AsOfJoin(("carrier",), ("carrier",), (), "inner", 1000, 0)
+    step = Process("rated", (("carrier", StringType()),), since, since, join, states, ("carrier",))
+    reads = RowsInput("app-rated-repartition", since, ("carrier",))
+    compiled = CompiledSubtopology("0", reads, (), (Branch((step,), Discard()),))
+    (info,) = store_infos(Program("app", (compiled,), (), Topology({}), "")).values()
+    assert (info.name, info.columns, info.group) == ("rated-versions", (("carrier", "string"), (SINCE, "bigint")), 1)
