@@ -92,12 +92,14 @@ def test_rows_wait_for_the_grace_and_windows_take_them_then(kohort_test_driver: 
     assert found(driver) == []
     driver.pipe("rates", [{"currency": "EUR", "rate": 1.5}], at=at(11))
     driver.pipe("rates", [{"currency": "EUR", "rate": 1.0}], at=at(9))
-    driver.pipe("orders", [order(3, 59)])
+    driver.pipe("orders", [order(3, 40)])
     assert found(driver) == [(1, 1.0), (2, 1.5)]
     assert driver.late == 0
     driver.pipe("orders", [order(4, 12)])
     assert found(driver) == [(4, 1.5)]  # late, so it doesn't wait
     assert driver.late == 1  # for its window
+    driver.pipe("orders", [order(5, 59)])
+    assert found(driver) == [(3, 1.5)]  # with which time goes on for windows
     assert {(row["cents"], row["n"]) for row in driver.output("counted")} == {(100, 1), (150, 1)}
 
 
@@ -126,7 +128,7 @@ def test_what_cannot_be_joined_as_of_a_time_is_refused(spark: SparkSession) -> N
     def rates(app: StreamsApp) -> Any:
         return app.table("rates", schema=RATE, key="currency")
 
-    hour = {"history": "1 hour"}
+    hour: Any = {"history": "1 hour"}
     refused(lambda app, orders: orders.join_as_of(orders, **hour), "takes a table, not .*: make a table of it")
     refused(
         lambda app, orders: orders.join_as_of(app.global_table("rates", schema=RATE, key="currency"), **hour),
