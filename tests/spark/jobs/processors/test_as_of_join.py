@@ -156,3 +156,16 @@ def test_another_grace_lets_rows_go_that_have_waited_for_the_one_before() -> Non
     after.stores = before.stores
     assert [each["n"] for each in after.epoch([row("x", 16, 2)])] == [1]
     assert [each["n"] for each in after.epoch([row("x", 70, 3)])] == [2]
+
+
+def test_what_is_older_than_the_history_meets_the_last_version_alone() -> None:
+    task = a_task("inner", 10, 0)
+    found = task.epoch([version("x", 0, 1), version("x", 5, 2), version("y", 20, 9), row("x", 4, 1), row("x", 6, 2)])
+    assert ([(each["n"], each["rate"]) for each in found], task.late) == ([(2, 2)], 1)
+
+
+def test_a_version_that_another_one_came_before_afterwards_still_ends_it() -> None:
+    task = a_task("inner", 10, 0)
+    for each in (version("x", 8, 2), version("x", 3, 1), version("y", 30, 9)):
+        task.epoch([each])
+    assert kept_by(task) == {("x", 8), ("y", 30)}
