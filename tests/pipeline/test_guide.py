@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,18 @@ def test_joins_of_streams(spark: SparkSession) -> None:
         assert driver.output("paid") == []
         driver.pipe("payments", [{"order": "9", "paid": 1.0, "when": "2013-01-01T07:00:00Z"}])
         assert [(row["id"], row["item"], row["paid"]) for row in driver.output("paid")] == [("2", "jam", None)]
+
+
+def test_joins_as_of_a_time(spark: SparkSession) -> None:
+    app = StreamsApp("rating")
+    program("Joins as of a time", app)
+    at = "2013-01-01T05:{}:00Z".format
+    with TestDriver(app, spark) as driver:
+        for rate, minute in ((2.0, 10), (3.0, 20)):
+            driver.pipe("rates", [{"currency": "SEK", "rate": rate}], at=datetime.fromisoformat(at(minute)))
+        driver.pipe("orders", [{"id": 1, "currency": "SEK", "price": 5.0, "at": at(15)}])
+        driver.pipe("orders", [{"id": 2, "currency": "SEK", "price": 5.0, "at": at(25)}])
+        assert [(row["id"], row["euros"]) for row in driver.output("orders-in-euros")] == [(1, 10.0)]
 
 
 def test_aggregates_of_aggregates(spark: SparkSession) -> None:

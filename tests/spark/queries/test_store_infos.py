@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import IntegerType, StringType, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.processors.states import at_time, joined_keys
@@ -26,6 +26,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.error_policies import Fail
 from kohort.spark.program.operations import Dedupe, Top, UserFunction
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
+from kohort.spark.program.table_operations import PENDING, SINCE, VERSIONS, AsOfJoin
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.result_pages import value_json
@@ -174,3 +175,17 @@ def test_keys_that_are_asked_for_are_those_that_processors_write() -> None:
         start, end, route = parse_group(info, text)
         assert end is not None and start <= joined_keys(before, ranks)[0].as_py().encode() < end
         assert route == b"UA"
+
+
+def test_of_a_join_as_of_a_time_the_versions_can_be_asked_for() -> None:
+    since = StructType().add(SINCE, LongType())
+    states = (
+        StateSpec(VERSIONS, "rated-versions", "c", StateKind.MAP, since, since),
+        StateSpec(PENDING, "rated-pending", "c", StateKind.VALUE, since, own=True),
+    )
+    join = AsOfJoin(("carrier",), ("carrier",), (), "inner", 1000, 0)
+    step = Process("rated", (("carrier", StringType()),), since, since, join, states, ("carrier",))
+    reads = RowsInput("app-rated-repartition", since, ("carrier",))
+    compiled = CompiledSubtopology("0", reads, (), (Branch((step,), Discard()),))
+    (info,) = store_infos(Program("app", (compiled,), (), Topology({}), "")).values()
+    assert (info.name, info.columns, info.group) == ("rated-versions", (("carrier", "string"), (SINCE, "bigint")), 1)

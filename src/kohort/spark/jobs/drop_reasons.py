@@ -6,7 +6,7 @@
 | misplaced | stages.partition_check, for stages.read_rows |
 | no key | stages: read_rows, join, state_lookup, arrow_aggregate; tables: subtopology_jobs, processors.*_join |
 | no topic | runtime.named_topics |
-| no window | late_rows, counted by stages.late_partials; processors.dedupe, processors.top |
+| no window | late_rows, counted by stages.late_partials; processors.dedupe, processors.top, processors.as_of_join |
 | no order | processors.latest, processors.top |
 
 Late rows are counted apart from these, in `EpochStatistics.late`.

@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
 from kohort.spark.internals import arrow_schema
+from kohort.spark.jobs.processors.as_of_join import AsOfJoinProcessor
 from kohort.spark.jobs.processors.dedupe import DedupeProcessor, DedupeWithinProcessor
 from kohort.spark.jobs.processors.foreign_key_join import AnswersProcessor, ResultsProcessor, SubscriptionsProcessor
 from kohort.spark.jobs.processors.interface import Processor
@@ -23,6 +24,7 @@ from kohort.spark.program.operations import Dedupe, Latest, Sessions, StreamJoin
 from kohort.spark.program.processor_specs import Operation, Process, StateSpec
 from kohort.spark.program.sliding_windows import Slide
 from kohort.spark.program.table_operations import (
+    AsOfJoin,
     ForeignKeyAnswers,
     ForeignKeyResults,
     ForeignKeySubscriptions,
@@ -66,6 +68,8 @@ def _processor(operation: Operation, step: Process) -> Processor:
             return TableJoinProcessor(operation, arrow_schema(step.output))
         case StreamTableJoin():
             return StreamTableJoinProcessor(operation, arrow_schema(step.output))
+        case AsOfJoin():
+            return AsOfJoinProcessor(operation, arrow_schema(step.output))
         case ForeignKeySubscriptions():
             return SubscriptionsProcessor(operation, arrow_schema(step.output))
         case ForeignKeyAnswers():

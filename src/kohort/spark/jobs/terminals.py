@@ -116,9 +116,14 @@ def to_rows(rows: DataFrame, terminal: ToRows) -> DataFrame:
     """Rows as records of a repartition topic, in encoded types."""
     # Rows without a key belong together as others do. Records without one would be spread over all partitions.
     key = F.coalesce(key_text(terminal.key, Route.TEXT), F.lit(""))
-    fields = [encoded_column(column(field.name), field.dataType).alias(field.name) for field in terminal.schema.fields]
-    value = F.to_json(F.struct(*fields), JSON_OPTIONS)
     time = row_time(rows, terminal.event_time)
+    fields = [
+        (time if field.name == terminal.since else encoded_column(column(field.name), field.dataType)).alias(field.name)
+        for field in terminal.schema.fields
+    ]
+    value = F.to_json(F.struct(*fields), JSON_OPTIONS)
+    if terminal.since is not None:
+        time = F.lit(0)
     order = [column(name) for name in (STREAM_TIME, PARTITION) if terminal.by_stream_time and name in rows.columns][:1]
     return records(rows, key, value, F.lit(None), F.lit(None), time, *order)
 

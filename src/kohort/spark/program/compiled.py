@@ -421,6 +421,7 @@ class ToRows:
     Attributes:
         event_time: the column of the rows that becomes the record's timestamp; None: they keep that of their record.
         by_stream_time: whether they are read for windows with a grace, so that their order says which are late.
+        since: the BIGINT column that gets the rows' times (ms) instead: the records' are 1970, which is never new.
     """
 
     topic: str
@@ -428,6 +429,7 @@ class ToRows:
     schema: StructType
     event_time: str | None = None
     by_stream_time: bool = False
+    since: str | None = None
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,14 @@ from kohort.spark.program.streams import (
     UnionDef,
 )
 from kohort.spark.program.table_changes import table_changes
-from kohort.spark.program.table_joins import JoinColumns, JoinedFlow, join_columns, stream_table_join, table_join
+from kohort.spark.program.table_joins import (
+    JoinColumns,
+    JoinedFlow,
+    as_of_join,
+    join_columns,
+    stream_table_join,
+    table_join,
+)
 from kohort.spark.program.tables import (
     ChangesDef,
     GroupsDef,
@@ -582,8 +589,9 @@ class _Compiler:
 
     def _join_table(self, left: list[_Flow], step: TableJoinDef, topic: str) -> _Flow:
         flow, other = left[0], self._flow(step.other)
-        name = step.name or _readable(f"{topic}-join-{self._root(step.other).topic}")
-        where = f"{flow.where}: join({other.where})"
+        what = "join" if step.versions is None else "join_as_of"
+        name = step.name or _readable(f"{topic}-{what.replace('_', '-')}-{self._root(step.other).topic}")
+        where = f"{flow.where}: {what}({other.where})"
         self._take_name(name, self._processors)
         for each in (*left, other):
             self._check_order(where, each)
@@ -592,7 +600,11 @@ class _Compiler:
         columns = join_columns(where, step, *sides)
         if flow.table is not None and set(columns.on) != set(flow.table):
             return self._join_by_foreign_key(where, name, step, columns, (flow, other))
-        if flow.table is None:
+        if step.versions is not None:
+            for each in (*left, other):
+                self._check_event_time(where, each, f"{what} goes")
+            compiled = as_of_join(where, step, name, columns, sides, self._changelog)
+        elif flow.table is None:
             compiled = stream_table_join(where, step.how, name, columns, sides[0], self._changelog)
         else:
             compiled = table_join(where, step.how, name, columns, sides, self._changelog)
@@ -652,7 +664,7 @@ class _Compiler:
     ) -> _Draft:
         """Sends rows of several flows into one topic, those of each side in its way; what reads that."""
         for some, side in zip(flows, sides, strict=True):
-            terminal = ToRows(topic, key, schema, side.event_time)
+            terminal = ToRows(topic, key, schema, side.event_time, since=side.since)
             for each in some:
                 each.draft.branches.append(Branch((*each.steps, Transform(side.rows)), terminal))
         draft = _Draft(RowsInput(topic, schema, key))

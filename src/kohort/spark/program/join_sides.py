@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _NEVER = "_never"
 """The time of rows that don't move time on."""
+_TIMED = "_timed"
+"""The event time of rows that have it in a column of the topic."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,12 @@ class JoinSide:
     Attributes:
         rows: makes the topic's rows of the side's.
         event_time: the column of these that is the event time; None for the record's timestamp.
+        since: the column of the topic that has it; None: the topic's records have it as their timestamp.
     """
 
     rows: Callable[[DataFrame], DataFrame]
     event_time: str | None
+    since: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ def side_rows(
     event_time: str | None = None,
     table: bool = True,
     timeless: bool = False,
+    since: str | None = None,
 ) -> JoinSide:
     """One side on its way into the topic.
 
@@ -63,6 +68,7 @@ def side_rows(
         event_time: that of the side's columns which is.
         table: whether its rows have `_deleted`.
         timeless: whether its records' times are those of 1970, so that they move no stream time on.
+        since: the topic's column that gets the event time (ms); its records are timeless, too.
     """
 
     def rows(given: DataFrame) -> DataFrame:
@@ -80,8 +86,12 @@ def side_rows(
         columns = [column(each.name).alias(each.name) for each in union.fields]
         if timeless:
             columns.append(F.timestamp_seconds(F.lit(0)).alias(_NEVER))
+        if since is not None and event_time is not None:
+            columns.append(quoted(event_time).alias(_TIMED))
         return given.select(*columns)
 
+    if since is not None:
+        return JoinSide(rows, None if event_time is None else _TIMED, since)
     times = [name for name, given in names.items() if given == event_time]
     return JoinSide(rows, _NEVER if timeless else times[0] if times else None)
 

@@ -48,6 +48,7 @@ __all__ = [
     "AggregateDef", "Aggregated", "DerivedTable", "End", "ForEachBatchDef", "FunctionOutputDef", "GlobalTable", "Graph",
     "GroupedStream", "JoinDef", "Origin", "OutputDef", "PeekDef", "ProcessDef", "RepartitionDef", "SinkDef",
     "StepDef", "Stream", "StreamJoinDef", "Table", "TableJoinDef", "TableValue", "TransformDef", "UnionDef",
+    "VersionsDef",
 ]  # fmt: skip
 
 _MOST_RANKS: Final = 100_000
@@ -102,6 +103,14 @@ class StreamJoinDef(Written):
     name: str | None
 
 
+@dataclass(frozen=True)
+class VersionsDef:
+    """How long (ms) versions of a table are kept, and how long rows wait for those that come late."""
+
+    history_ms: int
+    grace_ms: int
+
+
 @dataclass(eq=False)
 class TableJoinDef(Written):
     """A join of a stream, or a table, with a table that goes from step to step.
@@ -111,6 +120,7 @@ class TableJoinDef(Written):
         on: its key columns by the other side's; None: see `kohort.spark.program.table_joins`.
         columns, prefix: as of `JoinDef`.
         name: of the join; None for one that follows from the sources.
+        versions: for a stream that is joined as of its rows' times.
     """
 
     other: Stream
@@ -119,6 +129,7 @@ class TableJoinDef(Written):
     columns: dict[str, str] | None
     prefix: str
     name: str | None
+    versions: VersionsDef | None = None
 
 
 @dataclass(eq=False)
@@ -453,8 +464,8 @@ class Stream(Shortcuts):
     """
 
     instead = (
-        "it has transform, where, select, with_columns, branch, peek, join, join_stream, union, repartition, dedupe, "
-        "group_by, to and for_each_batch"
+        "it has transform, where, select, with_columns, branch, peek, join, join_as_of, join_stream, union, "
+        "repartition, dedupe, group_by, to and for_each_batch"
     )
 
     def __init__(self, graph: Graph, origin: Origin, steps: tuple[StepDef, ...] = ()) -> None:
@@ -545,6 +556,60 @@ class Stream(Shortcuts):
         if name is not None:
             check_name("join(name)", name)
         return self._with(JoinDef(table._definition, matched_columns(on), how, *added_columns(columns, prefix), name))
+
+    def join_as_of(
+        self,
+        table: TableValue,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        how: Literal["inner", "left"] = "inner",
+        *,
+        history: Duration,
+        grace: Duration = "0 seconds",
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        prefix: str = "",
+        name: str | None = None,
+    ) -> Stream:
+        """Each row with the table's columns added, as the table was at the row's event time.
+
+            orders.join_as_of(rates, "currency", history="1 day", grace="1 minute").to("orders-in-euros", key="id")
+
+        A row of the table is valid from its event time on, until the next one's of its key. For a table of `app.table`
+        that is the time of its record; `stream.to_table(…)` has the stream's. What comes late is put where it belongs;
+        rows that were joined before stay as they are.
+
+        Both go through one topic, `{app}-{name}-repartition`, and in its order a row meets what came before it; so
+        neither has to be keyed or partitioned in some way. The table's times don't count for windows that follow.
+
+        Args:
+            table: any but a global one.
+            on, columns, prefix, name: as of `join` with a table that is made of something.
+            how: what becomes of rows for which there was nothing: "inner" drops them, "left" keeps them, with nulls.
+            history: how far versions go back from the greatest event time of the table's rows, task by task. A row of
+                the table that is older is left out and counted as late. A row of the stream that is older meets the
+                last version of its key if that was valid by then; else there is nothing for it, and it is counted, too.
+            grace: how long rows wait for versions that come late, by the stream's own times: until a row has come
+                whose time is so much greater. At most the history. A window that follows needs as much grace.
+
+        Raises:
+            ProgramError: arguments that can't be.
+        """
+        if not isinstance(table, TableValue):
+            hint = "make a table of it, .to_table(…)" if isinstance(table, Stream) else "as app.table(…)"
+            raise ProgramError(f"join_as_of takes a table, not {table!r}: {hint}")
+        if isinstance(table, GlobalTable):
+            raise ProgramError(
+                f"join_as_of takes a table of app.table, or one that is made of something: every instance has all of "
+                f"{table!r} as it is now, and no versions of it"
+            )
+        if how not in ("inner", "left"):
+            raise ProgramError(f'join_as_of(how={how!r}): a stream is joined to a table "inner" or "left"')
+        versions = VersionsDef(duration_ms("history", history), duration_ms("grace", grace, least=0))
+        if versions.grace_ms > versions.history_ms:
+            raise ProgramError(
+                f"join_as_of(history={history!r}, grace={grace!r}): versions would be gone before the rows that wait "
+                f"for them are joined. Say a history that is at least the grace"
+            )
+        return self._with(_table_join(self, table, on, how, columns, prefix, name, versions))
 
     def join_stream(
         self,
@@ -1217,6 +1282,7 @@ def _table_join(
     columns: Sequence[str] | Mapping[str, str] | None,
     prefix: str,
     name: str | None,
+    versions: VersionsDef | None = None,
 ) -> TableJoinDef:
     if not isinstance(other, TableValue):
         hint = "make a table of the stream, .to_table(…)" if isinstance(other, Stream) else "as app.table(…).where(…)"
@@ -1226,7 +1292,7 @@ def _table_join(
         raise ProgramError(f"join: {other!r} is of another StreamsApp")
     if name is not None:
         check_name("join(name)", name)
-    return TableJoinDef(upserts, matched_columns(on), how, *added_columns(columns, prefix), name)
+    return TableJoinDef(upserts, matched_columns(on), how, *added_columns(columns, prefix), name, versions)
 
 
 def _not_groupable(given: object) -> str:

@@ -19,11 +19,19 @@ from kohort.spark.program.join_sides import (
     side_rows,
     state_spec,
 )
-from kohort.spark.program.operations import LEFT, RIGHT
+from kohort.spark.program.operations import CLOCK, LEFT, OFFSET_COLUMN, RIGHT, TIME_COLUMN
 from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.selections import Changelog
 from kohort.spark.program.streams import TableJoinDef
-from kohort.spark.program.table_operations import StreamTableJoin, TableJoin
+from kohort.spark.program.table_operations import (
+    ENDING,
+    PENDING,
+    SINCE,
+    VERSIONS,
+    AsOfJoin,
+    StreamTableJoin,
+    TableJoin,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -180,6 +188,40 @@ def stream_table_join(
     ways = (
         side_rows(union, own, side=0, event_time=stream.event_time, table=False),
         side_rows(union, theirs, side=1, timeless=True),
+    )
+    return CompiledJoin(union, ways, step)
+
+
+def as_of_join(
+    where: str, definition: TableJoinDef, name: str, columns: JoinColumns, sides: tuple[JoinedFlow, JoinedFlow],
+    changelog: Changelog,
+) -> CompiledJoin:  # fmt: skip
+    """The join of a stream and the versions of a table. Arguments are those of `table_join`."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    assert definition.versions is not None
+    on, added = columns.on, [field for _, field in columns.added]
+    since, deleted = StructField(SINCE, LongType()), marks()[1]
+    union = StructType([*columns.left, *marks(), since, *added])
+    output = StructType(columns.result)
+    operation = AsOfJoin(
+        on, field_names(columns.left), field_names(added), definition.how, definition.versions.history_ms,
+        definition.versions.grace_ms,
+    )  # fmt: skip
+    clock = [StructField(each, LongType()) for each in ("table", "stream")]
+    own = [StructField(TIME_COLUMN, LongType()), StructField(OFFSET_COLUMN, LongType())]
+    states = (
+        state_spec(name, CLOCK, changelog, StateKind.VALUE, clock),
+        state_spec(name, VERSIONS, changelog, StateKind.MAP, [since, *added, deleted], [since], shown={}),
+        state_spec(name, ENDING, changelog, StateKind.VALUE, []),
+        state_spec(name, PENDING, changelog, StateKind.VALUE, [*map(nullable, columns.left), *own]),
+    )
+    step = Process(name, _group(where, on, union), union, output, operation, states, on, sides[0].event_time)
+    mine = {each.name: each.name for each in columns.left}
+    theirs = dict(zip(on, columns.key, strict=True)) | {field.name: name for name, field in columns.added}
+    ways = (
+        side_rows(union, mine, side=0, event_time=sides[0].event_time, table=False),
+        side_rows(union, theirs, side=1, event_time=sides[1].event_time, since=SINCE),
     )
     return CompiledJoin(union, ways, step)
 

@@ -21,6 +21,13 @@ COUNTER: Final = "counter"
 SUBSCRIBERS: Final = "subscribers"
 """What states of joins by foreign key are called: the foreign key of each left row, the next number, and who is
 answered when a right row changes."""
+SINCE: Final = "_since"
+"""BIGINT: from when on a version of a table's row is valid, in ms."""
+VERSIONS: Final = "versions"
+ENDING: Final = "ending"
+PENDING: Final = "pending"
+"""What states of joins as of a time are called: versions of the table's rows, when some of a key will have ended, and
+rows of the stream that wait."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,39 @@ class StreamTableJoin(Operation):
     def identity(self) -> list[object]:
         """Only the table is kept, so `how` doesn't matter."""
         return ["stream-table join"]
+
+
+@dataclass(frozen=True)
+class AsOfJoin(Operation):
+    """A stream and the versions of a table.
+
+    Attributes:
+        on: the key's columns.
+        stream: the stream's columns, those of `on` too.
+        added: the table's that are added.
+        how: "inner" or "left".
+        history_ms: how far versions go back behind the table's largest time.
+        grace_ms: how long rows wait, by the stream's largest time.
+    """
+
+    on: tuple[str, ...]
+    stream: tuple[str, ...]
+    added: tuple[str, ...]
+    how: str
+    history_ms: int
+    grace_ms: int
+
+    what = "join_as_of"
+
+    @property
+    def kind(self) -> str:
+        """As topologies are described."""
+        return "KSTREAM-LEFTJOIN-AS-OF" if self.how == "left" else "KSTREAM-JOIN-AS-OF"
+
+    @property
+    def identity(self) -> list[object]:
+        """With another history other versions are there from then on, with another grace rows wait as long."""
+        return ["join as of"]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class OneTask:
         self.stores = {name: DictStore() for name in self.states}
 
     def epoch(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What it makes of an epoch's rows, with their event times as `_time`."""
+        """What it makes of an epoch's rows, with their times as `_time` and `_stream_time`, in ms."""
         if not rows:
             return []
         read, self._stream_time = given(rows, self.schema, self.group, self._stream_time, self._read)
@@ -51,7 +51,12 @@ class OneTask:
         self.dropped += sum(count for _, count in made.dropped)
         assert len(made.of) == made.rows.num_rows
         made_times = read.times.take(made.of) if made.times is None else made.times
-        return [row | {"_time": at} for row, at in zip(made.rows.to_pylist(), made_times.to_pylist(), strict=True)]
+        seen_at = read.stream_times.take(made.of) if made.stream_times is None else made.stream_times
+        times = zip(made_times.to_pylist(), seen_at.to_pylist(), strict=True)
+        return [
+            row | {"_time": at, "_stream_time": seen}
+            for row, (at, seen) in zip(made.rows.to_pylist(), times, strict=True)
+        ]
 
     def _opened(self) -> dict[str, State]:
         opened = {}

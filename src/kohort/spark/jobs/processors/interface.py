@@ -58,6 +58,7 @@ class Made(NamedTuple):
         times: event times (ms), where they aren't those of the rows in `of`.
         dropped: how many it left out, by reasons of `kohort.spark.jobs.drop_reasons`.
         offsets: where they aren't those of the rows in `of`.
+        stream_times: by which windows judge whether rows are late (ms), where they aren't those of the rows in `of`.
     """
 
     rows: pa.Table
@@ -66,6 +67,7 @@ class Made(NamedTuple):
     times: pa.Array | None = None
     dropped: tuple[tuple[str, int], ...] = ()
     offsets: pa.Array | None = None
+    stream_times: pa.Array | None = None
 
 
 class Processor(Protocol):

@@ -154,7 +154,8 @@ def _given(spec: ProcessStage, made: Made, partition: int, now: int | None, rows
     count = made.rows.num_rows
     of = made.of.cast(pa.int64())
     times = pc.coalesce(rows.times.take(of) if made.times is None else made.times, pa.scalar(now, pa.int64()))
-    stream_times = pc.coalesce(rows.stream_times.take(of), pa.scalar(now, pa.int64()))
+    read_at = rows.stream_times.take(of) if made.stream_times is None else made.stream_times
+    stream_times = pc.coalesce(read_at, pa.scalar(now, pa.int64()))
     last = pc.max(rows.offsets).cast(pa.int64())
     offsets = pc.coalesce(rows.offsets.take(of) if made.offsets is None else made.offsets, last)
     internal = [pa.repeat(pa.scalar(partition, pa.int32()), count), times, stream_times, offsets]

@@ -9,6 +9,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
@@ -21,6 +22,7 @@ import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 /** The programs. What is aggregated are numbers as text; an aggregate's value is {@code number,sum}. */
@@ -41,6 +43,7 @@ final class Cases {
             case "table_join" -> tableJoin(builder, parameters);
             case "foreign_key_join" -> foreignKeyJoin(builder, parameters);
             case "stream_table_join" -> streamTableJoin(builder, parameters);
+            case "as_of_join" -> asOfJoin(builder, parameters);
             default -> throw new IllegalArgumentException(name);
         }
     }
@@ -129,6 +132,18 @@ final class Cases {
         KStream<String, String> stream = builder.stream("left");
         (parameters.get("how").asText().equals("inner") ? stream.join(table, BOTH) : stream.leftJoin(table, BOTH))
             .to("out");
+    }
+
+    private static void asOfJoin(StreamsBuilder builder, JsonNode parameters) {
+        var versions = Stores.persistentVersionedKeyValueStore("versions", time(parameters, "history"));
+        KTable<String, String> table = builder.table(
+            "right", Consumed.with(Serdes.String(), Serdes.String()), Materialized.<String, String>as(versions));
+        KStream<String, String> stream = builder.stream("left");
+        Joined<String, String, String> with = Joined.with(Serdes.String(), Serdes.String(), Serdes.String());
+        Duration grace = time(parameters, "grace");
+        with = grace.isZero() ? with : with.withGracePeriod(grace);
+        (parameters.get("how").asText().equals("inner")
+            ? stream.join(table, BOTH, with) : stream.leftJoin(table, BOTH, with)).to("out");
     }
 
     private static KGroupedStream<String, String> grouped(StreamsBuilder builder) {

@@ -1,0 +1,199 @@
+"""Joins a stream to a table as of each row's event time: with the version of its key that was valid then.
+
+Both sides are rows of one topic, in whose order everything goes. A table's upsert is a version from its time on, until
+the next one's, whichever comes first; of equal times the one that comes last counts. A row meets the versions that came
+before it. With a grace it first waits until the stream's largest time has passed it by that, and meets those that came
+before then.
+
+The history goes back from the table's largest time. An upsert that is older is left out. A row that is older meets the
+last version of its key, if that was valid by then already, and no other. Versions that ended before the history are
+taken out, and a key whose last version is a deletion from before it is forgotten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.jobs.arrow_key_encoding import group_keys
+from kohort.spark.jobs.drop_reasons import NO_KEY, NO_WINDOW
+from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
+from kohort.spark.jobs.processors.ordering import group_numbers, int64s
+from kohort.spark.jobs.processors.states import TASK_KEY, State, at_time, before_time, joined_keys, without_time
+from kohort.spark.jobs.processors.table_rows import side_numbers, valid
+from kohort.spark.jobs.processors.versions import Versions
+from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
+from kohort.spark.program.operations import CLOCK, OFFSET_COLUMN, TIME_COLUMN
+from kohort.spark.program.table_operations import ENDING, PENDING, SINCE, VERSIONS, AsOfJoin
+
+_Ints = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+_NONE: Final = FIRST_MS - LAST_MS
+"""A time (ms) before all others, from which lengths can be subtracted."""
+
+
+class _Asking(NamedTuple):
+    """Rows of the stream that are joined in this epoch.
+
+    Attributes:
+        rows: the stream's columns.
+        keys: of their groups.
+        times: in ms.
+        offsets: of their records in the topic.
+        arrived: which of the epoch's rows each is; -1 for those that waited before it.
+    """
+
+    rows: pa.Table
+    keys: pa.Array
+    times: _Ints
+    offsets: _Ints
+    arrived: _Ints
+
+
+@dataclass(frozen=True)
+class AsOfJoinProcessor:
+    """A join of a stream and the versions of a table.
+
+    Attributes:
+        output: the columns of what it gives: the stream's, then the table's.
+    """
+
+    join: AsOfJoin
+    output: pa.Schema
+
+    def process(self, rows: Rows, task: TaskState) -> Made:
+        count = rows.columns.num_rows
+        keyed = valid(rows.columns, self.join.on)
+        upserts = side_numbers(rows.columns) == 1
+        times, timed = _known(pc.if_else(pa.array(upserts), rows.columns[SINCE].combine_chunks(), rows.times))
+        clock = _Clock.read(task.states[CLOCK])
+        table_times = _running(np.where(upserts & keyed & timed, times, _NONE), clock.table)
+        stream_times = _running(np.where(~upserts & timed, times, _NONE), clock.stream)
+        horizons = table_times - self.join.history_ms
+        versions = upserts & keyed & timed & (times >= horizons)
+
+        now, numbers = int(stream_times[-1]), np.arange(count)
+        asks_at = np.maximum(np.searchsorted(stream_times, times + self.join.grace_ms), numbers)
+        asks_at = np.where(keyed & timed, asks_at, numbers)
+        self._wait(rows, times, ~upserts & (asks_at >= count), task.states[PENDING])
+        asking = self._asking(rows, times, np.flatnonzero(~upserts & (asks_at < count)), now, task.states[PENDING])
+        due = np.minimum(np.searchsorted(stream_times, asking.times + self.join.grace_ms), count - 1)
+        at = np.where(asking.arrived < 0, due, asks_at[asking.arrived])
+
+        ended, ending = _ended(int(horizons[-1]), task.states[ENDING])
+        task.states[ENDING].delete(ending)
+        groups, keys = group_numbers(pa.concat_arrays([rows.keys, asking.keys, ended]))
+        of_rows, of_asking, of_ended = np.split(groups, [count, count + len(at)])
+        new = np.flatnonzero(versions)
+        table = Versions.read(
+            task.states[VERSIONS], keys, rows.columns.take(pa.array(new)), of_rows[new], times[new], new
+        )
+        late = (asking.times != _NONE) & (asking.times < horizons[at])
+        which = table.valid_at(of_asking, asking.times, at, last_only=late)
+        which[~valid(asking.rows, self.join.on)] = -1
+        self._keep(table, keys, np.unique(np.concatenate([of_rows[new], of_ended])), int(horizons[-1]), task)
+        clock.write(task.states[CLOCK], int(table_times[-1]), now)
+
+        given = np.flatnonzero((which >= 0) | (self.join.how == "left"))
+        given = given[np.lexsort([asking.offsets[given], asking.times[given], at[given]])]
+        left = asking.rows.take(pa.array(given))
+        right = table.rows.take(pa.array(which[given], mask=which[given] < 0)).select(self.join.added)
+        made = pa.Table.from_arrays([*left.columns, *right.columns], names=self.output.names)
+        of, given_times = pa.array(at[given]), asking.times[given]
+        # Windows take a row that has waited as one that comes when it was due, however far time has jumped then.
+        waited = pa.array(asking.arrived[given] != at[given])
+        seen_at = pc.if_else(waited, pa.array(given_times + self.join.grace_ms), rows.stream_times.take(of))
+        missed = int((upserts & keyed & timed & ~versions).sum() + (late & (which < 0)).sum())
+        dropped = ((NO_KEY, int((upserts & ~keyed).sum())), (NO_WINDOW, int((upserts & keyed & ~timed).sum())))
+        made_at = pa.array(given_times, mask=given_times == _NONE)
+        return Made(made, of, missed, made_at, dropped, stream_times=seen_at)
+
+    def _asking(self, rows: Rows, times: _Ints, own: _Ints, now: int, state: State) -> _Asking:
+        """Rows that have waited long enough by the stream's time, in ms, and those of the epoch's rows `own`."""
+        kept = state.columns.empty_table()
+        if now != _NONE:
+            _, keys, values = state.access.scan(*before_time(min(now + 1, LAST_MS)))
+            state.delete(keys)
+            kept = state.decoded(values)
+        names = self.join.stream
+        groups = group_keys(self.join.on, [kept[name].combine_chunks() for name in self.join.on])
+        mine = rows.columns.select(names).take(pa.array(own)).cast(kept.select(names).schema)
+        return _Asking(
+            pa.concat_tables([kept.select(names), mine]),
+            pa.concat_arrays([groups.cast(pa.string()), rows.keys.take(pa.array(own)).cast(pa.string())]),
+            np.concatenate([_ints(kept[TIME_COLUMN]), times[own]]),
+            np.concatenate([_ints(kept[OFFSET_COLUMN]), int64s(rows.offsets)[own]]),
+            np.concatenate([np.full(kept.num_rows, -1), own]),
+        )
+
+    def _wait(self, rows: Rows, times: _Ints, waits: _Bools, state: State) -> None:
+        """Keeps rows under the times at which they are due."""
+        numbers = pa.array(np.flatnonzero(waits))
+        if not len(numbers):
+            return
+        offsets = rows.offsets.take(numbers)
+        due = pa.array(np.clip(times[waits] + self.join.grace_ms, FIRST_MS, LAST_MS))
+        kept = rows.columns.select(self.join.stream).take(numbers).append_column(TIME_COLUMN, pa.array(times[waits]))
+        keys = at_time(joined_keys(rows.keys.take(numbers), group_keys(["at"], [offsets])), due)
+        state.put(keys, kept.append_column(OFFSET_COLUMN, offsets))
+
+    def _keep(self, table: Versions, keys: pa.Array, changed: _Ints, horizon: int, task: TaskState) -> None:
+        """Keeps what changed groups need from now on, and notes when the horizon ends more of it."""
+        kept = table.kept(changed, horizon)
+        state = task.states[VERSIONS]
+        entries = state.entry_keys(keys.take(pa.array(table.groups)), table.times_table())
+        state.delete(entries.filter(pa.array(kept.gone)))
+        put = pa.array(kept.new)
+        rows = table.rows.take(pa.array(table.numbers[kept.new]))
+        state.put(entries.filter(put), rows)
+        ends = np.flatnonzero(kept.ends)
+        index = task.states[ENDING]
+        named = at_time(keys.take(pa.array(table.groups[ends])), pa.array(table.times[ends]))
+        index.put(named, pa.table({"rows": pa.nulls(len(ends))}))
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """The largest times (ms) of the table and of the stream."""
+
+    table: int
+    stream: int
+
+    @classmethod
+    def read(cls, state: State) -> _Clock:
+        found = state.get(TASK_KEY).rows.to_pylist()
+        return cls(**found[0]) if found else cls(_NONE, _NONE)
+
+    @staticmethod
+    def write(state: State, table: int, stream: int) -> None:
+        state.put(TASK_KEY, pa.table({"table": [table], "stream": [stream]}))
+
+
+def _ended(horizon: int, state: State) -> tuple[pa.Array, pa.Array]:
+    """The groups of which the horizon (ms) has ended versions, and the keys that say so."""
+    if horizon < FIRST_MS:
+        return pa.array([], pa.string()), pa.array([], pa.binary())
+    _, keys, _ = state.access.scan(*before_time(min(horizon + 1, LAST_MS)))
+    return without_time(keys).cast(pa.string()), keys
+
+
+def _known(times: pa.Array) -> tuple[_Ints, _Bools]:
+    """Times (ms), and which of them are such as rows can be kept by."""
+    given = int64s(pc.fill_null(times, _NONE))
+    known = (given >= FIRST_MS) & (given <= LAST_MS)
+    return np.where(known, given, _NONE), known
+
+
+def _running(times: _Ints, before: int) -> _Ints:
+    """The largest time at each row."""
+    found: _Ints = np.maximum(np.maximum.accumulate(times), before)
+    return found
+
+
+def _ints(column: pa.ChunkedArray) -> _Ints:
+    return int64s(column.combine_chunks())

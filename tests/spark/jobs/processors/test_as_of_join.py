@@ -1,0 +1,171 @@
+"""Joins as of the rows' event times, beside a model that goes row by row and keeps all versions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kohort.spark.jobs.processors.as_of_join import AsOfJoinProcessor
+from kohort.spark.program.internal_columns import DELETED
+from kohort.spark.program.operations import CLOCK, OFFSET_COLUMN, SIDE, TIME_COLUMN
+from kohort.spark.program.table_operations import ENDING, PENDING, SINCE, VERSIONS, AsOfJoin
+
+from .one_task import OneTask, cut
+
+_SINCE = pa.schema([(SINCE, pa.int64())])
+_STREAM = [("k", pa.string()), ("n", pa.int64())]
+SCHEMA = pa.schema([*_STREAM, (SIDE, pa.int32()), *_SINCE, ("rate", pa.int64()), (DELETED, pa.bool_())])
+OUTPUT = pa.schema([*_STREAM, ("rate", pa.int64())])
+
+
+def a_task(how: str, history: int, grace: int) -> OneTask:
+    states = {
+        CLOCK: pa.schema([("table", pa.int64()), ("stream", pa.int64())]),
+        VERSIONS: (pa.schema([*_SINCE, ("rate", pa.int64()), (DELETED, pa.bool_())]), _SINCE),
+        ENDING: pa.schema([]),
+        PENDING: pa.schema([*_STREAM, (TIME_COLUMN, pa.int64()), (OFFSET_COLUMN, pa.int64())]),
+    }
+    join = AsOfJoin(("k",), ("k", "n"), ("rate",), how, history, grace)
+    return OneTask(AsOfJoinProcessor(join, OUTPUT), SCHEMA, ["k"], states)
+
+
+def row(key: str | None, time: int | None, number: int) -> dict[str, Any]:
+    return {"k": key, "n": number, SIDE: 0, "_time": time}
+
+
+def version(key: str | None, time: int | None, number: int | None) -> dict[str, Any]:
+    return {"k": key, SIDE: 1, "rate": number, DELETED: number is None, SINCE: time, "_time": 0}
+
+
+class Model:
+    """All versions, rows that wait, and how far time has come."""
+
+    def __init__(self, how: str, history: int, grace: int) -> None:
+        self.how, self.history, self.grace = how, history, grace
+        self.versions: dict[str, dict[int, int | None]] = {}
+        self.waiting: list[dict[str, Any]] = []
+        self.table = self.stream = -1_000_000
+        self.given: list[tuple[Any, ...]] = []
+        self.late = self.dropped = 0
+
+    def take(self, each: dict[str, Any]) -> None:
+        if each[SIDE] == 1:
+            self.upsert(each["k"], each[SINCE], each["rate"])
+            return
+        time = each["_time"]
+        self.stream = self.stream if time is None else max(self.stream, time)
+        self.waiting.append(each)
+        due = [
+            each for each in self.waiting
+            if each["k"] is None or each["_time"] is None or each["_time"] + self.grace <= self.stream
+        ]  # fmt: skip
+        for each in sorted(due, key=lambda row: -1_000_000 if row["_time"] is None else row["_time"]):
+            self.waiting.remove(each)
+            self.ask(each["k"], each["_time"], each["n"])
+
+    def upsert(self, key: str | None, time: int | None, number: int | None) -> None:
+        if key is None or time is None:
+            self.dropped += 1
+            return
+        self.table = max(self.table, time)
+        if time < self.horizon:
+            self.late += 1
+        else:
+            self.versions.setdefault(key, {})[time] = number
+
+    def ask(self, key: str | None, time: int | None, number: int) -> None:
+        found = None
+        if time is not None:
+            known = {} if key is None else self.versions.get(key, {})
+            before = [since for since in known if since <= time]
+            if before and (time >= self.horizon or max(before) == max(known)):
+                found = known[max(before)]
+            self.late += found is None and time < self.horizon
+        if found is not None or self.how == "left":
+            self.given.append((key, number, found))
+
+    @property
+    def horizon(self) -> int:
+        return self.table - self.history
+
+    @property
+    def kept(self) -> set[tuple[str, int]]:
+        """The versions that may be asked for from now on."""
+        kept = set()
+        for key, known in self.versions.items():
+            at_horizon = max((since for since in known if since <= self.horizon), default=None)
+            kept |= {(key, since) for since in known if since > self.horizon}
+            if at_horizon is not None and known[at_horizon] is not None:
+                kept.add((key, at_horizon))
+        return kept
+
+
+def kept_by(task: OneTask) -> set[tuple[str, int]]:
+    keys = map(json.loads, task.stores[VERSIONS].rows)
+    return {(key["k"], key[SINCE]) for key in keys}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(["inner", "left"]),
+    st.integers(0, 20),
+    st.integers(0, 10),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["row", "row", "version", "version", "deletion"]),
+            st.sampled_from(["x", "y", "x", "y", None]),
+            st.none() | st.integers(0, 40),
+        ),
+        max_size=30,
+    ),
+    st.lists(st.integers(0, 5), max_size=8),
+)
+def test_rows_meet_the_version_that_was_valid_at_their_time(
+    how: str, history: int, grace: int, drawn: list[tuple[str, str | None, int | None]], sizes: list[int]
+) -> None:
+    task, model = a_task(how, history, grace), Model(how, history, grace)
+    rows = [
+        row(key, time, number) if what == "row" else version(key, time, number if what == "version" else None)
+        for number, (what, key, time) in enumerate(drawn)
+    ]
+    found = []
+    for part in cut(rows, sizes):
+        found += [(each["k"], each["n"], each["rate"]) for each in task.epoch(part)]
+        for each in part:
+            model.take(each)
+        assert kept_by(task) == model.kept
+    assert (found, task.late, task.dropped) == (model.given, model.late, model.dropped)
+    assert len(task.stores[PENDING].rows) == len(model.waiting)
+    assert len(task.stores[ENDING].rows) <= len(model.kept)
+
+
+def test_rows_have_their_own_times_and_come_for_windows_when_they_are_due() -> None:
+    task = a_task("inner", 100, 10)
+    task.epoch([version("x", 0, 1), row("x", 5, 1), row("x", 12, 2)])
+    found = task.epoch([row("x", 90, 3)])
+    assert [(each["n"], each["_time"], each["_stream_time"]) for each in found] == [(1, 5, 15), (2, 12, 22)]
+
+
+def test_another_grace_lets_rows_go_that_have_waited_for_the_one_before() -> None:
+    before, after = a_task("inner", 100, 10), a_task("inner", 100, 50)
+    before.epoch([version("x", 0, 1), row("x", 5, 1)])
+    after.stores = before.stores
+    assert [each["n"] for each in after.epoch([row("x", 16, 2)])] == [1]
+    assert [each["n"] for each in after.epoch([row("x", 70, 3)])] == [2]
+
+
+def test_what_is_older_than_the_history_meets_the_last_version_alone() -> None:
+    task = a_task("inner", 10, 0)
+    found = task.epoch([version("x", 0, 1), version("x", 5, 2), version("y", 20, 9), row("x", 4, 1), row("x", 6, 2)])
+    assert ([(each["n"], each["rate"]) for each in found], task.late) == ([(2, 2)], 1)
+
+
+def test_a_version_that_another_one_came_before_afterwards_still_ends_it() -> None:
+    task = a_task("inner", 10, 0)
+    for each in (version("x", 8, 2), version("x", 3, 1), version("y", 30, 9)):
+        task.epoch([each])
+    assert kept_by(task) == {("x", 8), ("y", 30)}
