@@ -52,8 +52,8 @@ def delays(app: StreamsApp, instance: str) -> None:
 def orders(app: StreamsApp, instance: str) -> None:
     """Orders with their payments, each once more when an hour has gone by, and sessions of customers and of shelves.
 
-    The join's stores are in a subtopology behind a repartition topic, as are those of the shelves' sessions. The timers'
-    and those of the customers' sessions are in the subtopology that reads orders.
+    The stores of the join, and of the shelves' sessions, are in subtopologies behind repartition topics. Those of the
+    timers, and of the customers' sessions, are in the subtopology that reads orders.
     """
     grace = timedelta(milliseconds=GRACE_MS)
     placed = app.stream("orders", schema=ORDER, key="customer", event_time="at", timestamp_format="timestamp_millis")
@@ -87,7 +87,7 @@ def jobs(app: StreamsApp, instance: str) -> None:
     """Jobs of a work queue: done, tried again or rejected as each says. Results say which worker did it."""
     done = app.queue("jobs", schema=JOB, dead_letters="jobs-dead", max_deliveries=MAX_DELIVERIES, max_records=100)
     said = done.with_columns(
-        worker=f.lit(instance), delivery="_delivery_count", place="_partition", at="_offset", outcome=OUTCOME
+        worker=f"'{instance}'", delivery="_delivery_count", place="_partition", at="_offset", outcome=OUTCOME
     )
     said.process(outcome="outcome").to("jobs-done", key="id")
 

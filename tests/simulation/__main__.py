@@ -16,11 +16,12 @@ from tests.simulation import scenario as classic
 from tests.simulation.books import InvariantError
 from tests.simulation.consumer_groups import scenario as consumer
 from tests.simulation.runtime import scenario as runtime
+from tests.simulation.runtime.application import PROGRAM_KINDS
 from tests.simulation.share_partitions import scenario as share_partitions
 from tests.simulation.streams import scenario as streams
 from tests.simulation.streams.availability import report
 
-KINDS = ("classic", "consumer", "streams", "runtime", "share_partitions")
+KINDS = ("classic", "consumer", "streams", "runtime", "programs", "share_partitions")
 
 
 def simulate_seed(kind: str, seed: int, size: str) -> Counter[str]:
@@ -31,6 +32,8 @@ def simulate_seed(kind: str, seed: int, size: str) -> Counter[str]:
         return share_partitions.simulate(seed)
     if kind == "runtime":
         return runtime.simulate(seed)
+    if kind == "programs":
+        return runtime.simulate(seed, kinds=PROGRAM_KINDS)
     if kind == "classic":
         return classic.simulate(seed, classic.SIZES[size])
     return streams.simulate(seed, streams.SIZES[size])
