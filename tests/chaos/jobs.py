@@ -19,11 +19,12 @@ from kohort.client import Admin
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.letter_headers import PREFIX
 
 from .committed import CommittedRecords
 from .scenarios import APPLICATION, INSTANCES, Delivered
 
-__all__ = ["MAX_DELIVERIES", "OUTCOME", "JobRecord", "JobResults", "Jobs"]
+__all__ = ["MAX_DELIVERIES", "OUTCOME", "JobRecord", "JobResults", "Jobs", "Tally"]
 
 MAX_DELIVERIES: Final = 4
 OUTCOME: Final = (
@@ -87,13 +88,14 @@ class Jobs:
     def endings(self) -> Iterator[Sequence[JobRecord]]:
         """Some jobs after the others, until each worker has done one: what it had under way before is over then."""
         assert self._results is not None
-        acknowledged = self._results.begin_ending()
+        tally = self._results.tally
+        acknowledged = tally.begin_ending()
         for _ in range(_ENDINGS):
             yield [self._job("once") for _ in range(_AN_ENDING)]
-            if self._results.seen.issuperset(INSTANCES):
-                self._results.forbid(acknowledged)
+            if tally.seen.issuperset(INSTANCES):
+                tally.forbid(acknowledged)
                 return
-        raise RuntimeError(f"of {_ENDINGS * _AN_ENDING} jobs only {sorted(self._results.seen)} got some")
+        raise RuntimeError(f"of {_ENDINGS * _AN_ENDING} jobs only {sorted(tally.seen)} got some")
 
     def outcome(self, servers: str, partitions: int) -> JobResults:
         """Follow results and dead letters."""
@@ -105,83 +107,99 @@ class Jobs:
         return JobRecord(f"job-{self._made}", kind)
 
 
-class JobResults:
-    """What was done, and what is dead.
+class Tally:
+    """What was done, and what is dead, by partition and offset."""
 
-    Attributes:
-        seen: the workers of which a job of the round's end has come.
-    """
-
-    def __init__(self, servers: str, partitions: int) -> None:
-        self._servers = servers
-        self._records = CommittedRecords(servers, Jobs.outputs, partitions)
-        self._done: Counter[_At] = Counter()
+    def __init__(self) -> None:
+        self.done: Counter[_At] = Counter()
+        self.dead: Counter[_At] = Counter()
         self._names: dict[_At, str] = {}
         self._workers: defaultdict[_At, set[str]] = defaultdict(set)
-        self._dead: Counter[_At] = Counter()
         self._before: frozenset[_At] = frozenset()
         self._forbidden: frozenset[_At] = frozenset()
         self._again: list[str] = []
 
-    def close(self) -> None:
-        """Disconnect."""
-        self._records.close()
+    def add_result(self, at: _At, name: str, worker: str) -> None:
+        """A worker has done a job."""
+        self.done[at] += 1
+        self._names[at] = name
+        self._workers[at].add(worker)
+        self._check(at, f"{worker} has done {name}")
+
+    def add_letter(self, at: _At, why: str) -> None:
+        """A job has a dead letter."""
+        self.dead[at] += 1
+        self._check(at, f"a dead letter, {why}")
 
     @property
     def seen(self) -> set[str]:
+        """Workers that have done a job since the ending began."""
         return {name for at in self._workers.keys() - self._before for name in self._workers[at]}
 
     def begin_ending(self) -> frozenset[_At]:
         """All has come, and was acknowledged: which jobs these are."""
-        self._before = frozenset({*self._done, *self._dead})
+        self._before = frozenset({*self.done, *self.dead})
         return self._before
 
     def forbid(self, acknowledged: frozenset[_At]) -> None:
         """These may not come again."""
         self._forbidden = acknowledged
 
+    def differences(self, delivered: Iterable[Delivered]) -> list[str]:
+        """Jobs that weren't done, or have no letter; such as shouldn't be."""
+        records = {(partition, offset): record for partition, offset, record in delivered}
+        found = [*self._again]
+        for at, record in records.items():
+            assert isinstance(record, JobRecord)
+            can_be = record.kind in _DONE
+            if can_be and at in self.done and self._names[at] != record.id:
+                found.append(f"{at} is {record}, and {self._names[at]} was done")
+            for what, there, wanted in (("done", at in self.done, can_be), ("dead", at in self.dead, not can_be)):
+                if there is not wanted:
+                    found.append(f"{at}, {record} is {what}" if there else f"{at}, {record} isn't {what}")
+        return found + [f"{at} was never sent" for at in (self.done.keys() | self.dead.keys()) - records.keys()]
+
+    def _check(self, at: _At, what: str) -> None:
+        if at in self._forbidden:
+            self._again.append(f"{at} comes again after it was acknowledged: {what}")
+
+
+class JobResults:
+    """Results and dead letters, as they come."""
+
+    def __init__(self, servers: str, partitions: int) -> None:
+        self._servers = servers
+        self._records = CommittedRecords(servers, Jobs.outputs, partitions)
+        self.tally = Tally()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._records.close()
+
     def read(self, seconds: float = 0.5) -> None:
         """Take what has come."""
         for message in self._records.take(seconds):
             if message.topic() == "jobs-dead":
-                said = {name: bytes(value or b"") for name, value in message.headers() or ()}
-                place = int(said["__streams.errors.partition"]), int(said["__streams.errors.offset"])
-                what = f"a dead letter: {said['__streams.errors.message']!r}"
-                self._dead[place] += 1
+                said = dict(message.headers() or ())
+                partition, offset, why = (_text(said[f"{PREFIX}{name}"]) for name in ("partition", "offset", "message"))
+                self.tally.add_letter((int(partition), int(offset)), why)
             else:
                 row = json.loads(message.value() or b"")
-                place, what = (row["place"], row["at"]), f"{row}"
-                self._done[place] += 1
-                self._names[place] = row["id"]
-                self._workers[place].add(row["worker"])
-            if place in self._forbidden:
-                self._again.append(f"{place} comes again after it was acknowledged: {what}")
+                self.tally.add_result((row["place"], row["at"]), row["id"], row["worker"])
 
     def differences(self, delivered: Collection[Delivered]) -> list[str]:
-        """Jobs that weren't done, or have no letter; such as shouldn't be; what isn't acknowledged yet."""
-        kinds = {(partition, offset): record for partition, offset, record in delivered}
-        found = [*self._again]
-        for at, record in kinds.items():
-            assert isinstance(record, JobRecord)
-            if record.kind in _DONE:
-                if not self._done[at]:
-                    found.append(f"{at}, {record} isn't done")
-                elif self._names[at] != record.id:
-                    found.append(f"{at} is {record}, and {self._names[at]} was done")
-                if self._dead[at]:
-                    found.append(f"{at}, {record} has a dead letter")
-            else:
-                if not self._dead[at]:
-                    found.append(f"{at}, {record} has no dead letter")
-                if self._done[at]:
-                    found.append(f"{at}, {record} is done")
-        found += [f"{at} was never sent" for at in (self._done.keys() | self._dead.keys()) - kinds.keys()]
-        return found or asyncio.run(_unacknowledged(self._servers, delivered))
+        """What isn't as it should be; if all is, what isn't acknowledged yet."""
+        return self.tally.differences(delivered) or asyncio.run(_unacknowledged(self._servers, delivered))
 
     def summary(self, delivered: Iterable[Delivered]) -> str:
         """What was compared."""
-        twice = sum(1 for count in self._done.values() if count > 1)
-        return f"{len(self._done):,} jobs done, {twice:,} of them more than once, {len(self._dead):,} are dead letters"
+        done = self.tally.done
+        twice = sum(1 for count in done.values() if count > 1)
+        return f"{len(done):,} jobs done, {twice:,} of them more than once, {len(self.tally.dead):,} are dead letters"
+
+
+def _text(value: str | bytes | None) -> str:
+    return value.decode() if isinstance(value, bytes) else value or ""
 
 
 async def _unacknowledged(servers: str, delivered: Iterable[Delivered]) -> list[str]:
