@@ -228,7 +228,7 @@ class Oracle:
 
     def _check_pairs(self) -> None:
         left, right = self._of_source("in"), self._of_source("others")
-        wanted = Counter(
+        wanted: Counter[tuple[str, int | None]] = Counter(
             (one.key, pair_of("left", one.at, other.at))
             for one in left
             for other in right
