@@ -2,6 +2,7 @@
 
     python -m tests.chaos --rounds 20
     python -m tests.chaos --rounds 20 --program orders
+    python -m tests.chaos --rounds 20 --program jobs
     python -m tests.chaos --rounds 3 --seed 7 --kafka
     python -m tests.chaos --rounds 3 --kafka 3.9 --group-protocol classic
     python -m tests.chaos --rounds 3 --kfake --group-protocol classic
@@ -23,14 +24,14 @@ from pathlib import Path
 
 from .field import SESSION_MS, Field, apache_kafka, kfake, kohort_broker
 from .instances import Instance
+from .jobs import Jobs
 from .orders import OrdersAndPayments
 from .results import FlightDelays
-from .scenarios import Scenario
+from .scenarios import INSTANCES, Scenario
 
-INSTANCES = ("one", "two")
 Action = Callable[[], object]
 Plan = list[tuple[float, str, Action]]
-SCENARIOS: dict[str, Callable[[], Scenario]] = {each.name: each for each in (FlightDelays, OrdersAndPayments)}
+SCENARIOS: dict[str, Callable[[], Scenario]] = {each.name: each for each in (FlightDelays, OrdersAndPayments, Jobs)}
 
 
 class Fate:
@@ -91,7 +92,8 @@ def main() -> int:
     parser.add_argument("--group-protocol", choices=("streams", "classic", "auto"), default="streams")
     parser.add_argument(
         "--program", choices=SCENARIOS, default="delays",
-        help="delays: flights by airport and hour, with a table joined; orders: a join of streams, timers, sessions",
+        help="delays: flights by airport and hour, with a table joined; orders: a join of streams, timers, sessions; "
+        "jobs: a work queue",
     )  # fmt: skip
     parser.add_argument("--records", type=int, default=6_000, help="records a round")
     parser.add_argument("--keep", type=Path, help="a directory to leave logs and journals in")

@@ -17,13 +17,12 @@ from kohort.testing import BrokerProcess
 
 from .instances import Instance
 from .results import FlightDelays
-from .scenarios import Delivered, Record, Scenario
+from .scenarios import APPLICATION, Delivered, Record, Scenario
 
 __all__ = ["APPLICATION", "PARTITIONS", "SESSION_MS", "Field", "Server", "apache_kafka", "kfake", "kohort_broker"]
 
 PARTITIONS = 4
 SESSION_MS = 4_000
-APPLICATION = "delays"
 
 
 class Server(Protocol):
@@ -45,6 +44,10 @@ _GROUPS = {
     "group.streams.min.heartbeat.interval.ms": 100, "group.streams.heartbeat.interval.ms": 500,
     "group.streams.assignment.interval.ms": 0, "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.min.task.offset.interval.ms": 500, "group.streams.task.offset.interval.ms": 1_000,
+    "group.share.min.session.timeout.ms": 1_000, "group.share.session.timeout.ms": SESSION_MS,
+    "group.share.min.heartbeat.interval.ms": 100, "group.share.heartbeat.interval.ms": 500,
+    "group.share.min.record.lock.duration.ms": 1_000, "group.share.record.lock.duration.ms": SESSION_MS,
+    "group.share.delivery.count.limit": 10,  # so that workers' deaths alone don't use up a job's deliveries
     "group.min.session.timeout.ms": 1_000, "group.initial.rebalance.delay.ms": 0,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Orders and payments: records for the application that joins them, and what must come of them.
+"""Orders and payments: records for the application that joins them and counts sessions, and what must come of them.
 
 Times go back by some seconds; nothing comes too late. What waits for time to pass comes out at a round's end: records
 of each partition, for each partition of the repartition topic, show that all before them has gone through, and others
@@ -11,6 +11,7 @@ import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
 from typing import Final, NamedTuple
 
 import msgspec
@@ -21,9 +22,12 @@ from .committed import CommittedRecords
 from .scenarios import Delivered
 
 __all__ = [
+    "GAP_MS",
     "GRACE_MS",
     "PAYABLE_MS",
     "REMINDED_MS",
+    "SHELF_GAP_MS",
+    "SHELVES",
     "Expected",
     "OrderRecord",
     "OrdersAndPayments",
@@ -36,6 +40,11 @@ PAYABLE_MS: Final = 15_000
 GRACE_MS: Final = 3_600_000
 """Rows of a round go through tasks that are far apart: none is later than that."""
 REMINDED_MS: Final = 3_600_000
+GAP_MS: Final = 10_000
+"""A customer who orders nothing for longer begins another visit."""
+SHELVES: Final = 10
+SHELF_GAP_MS: Final = 2_000
+"""Orders from a shelf that are no further apart are one rush."""
 _PARTITIONS: Final = 4
 _BEGIN_MS: Final = 1_356_998_400_000  # 2013
 _STEP_MS: Final = 100
@@ -92,11 +101,11 @@ class PaymentRecord(NamedTuple):
 
 
 class OrdersAndPayments:
-    """Orders with their payments, and each once more when an hour has gone by."""
+    """Orders with their payments, each once more when an hour has gone by, and sessions."""
 
     name = "orders"
     inputs = ("orders", "payments")
-    outputs = ("paid-orders", "reminders")
+    outputs = ("paid-orders", "reminders", "closed-visits", "rushes")
 
     def __init__(self) -> None:
         self._now = _BEGIN_MS
@@ -148,14 +157,23 @@ class OrdersAndPayments:
 
 
 class Expected(NamedTuple):
-    """Rows that must have come by now, and how often."""
+    """Rows that must have come by now, and how often.
+
+    Attributes:
+        paid: orders with payments, or without: identifier, amount, what was paid.
+        reminders: customers and orders.
+        visits: those that are over: customer, start (ms), orders, amount.
+        rushes: the newest row of each: shelf, start (ms), orders, amount.
+    """
 
     paid: Counter[tuple[object, ...]]
     reminders: Counter[tuple[object, ...]]
+    visits: Counter[tuple[object, ...]]
+    rushes: Counter[tuple[object, ...]]
 
 
 def expected(delivered: Iterable[Delivered]) -> Expected:
-    """All pairs; orders and payments without a match for which it is too late; reminders that are due.
+    """All pairs; orders and payments without a match for which it is too late; reminders that are due; sessions.
 
     Too late is when both topics have come further, in the partition that the two are joined in.
     """
@@ -187,15 +205,56 @@ def expected(delivered: Iterable[Delivered]) -> Expected:
         if order is not None and not matched and order.at + PAYABLE_MS + GRACE_MS < now:
             rows[name, order.amount, None] += 1
     due = [each for each in orders.values() if each.at + REMINDED_MS <= read[_place(each.customer)]]
-    return Expected(rows, Counter((each.customer, each.id) for each in due))
+    visits = [
+        each
+        for each in _sessions(((order.customer, order) for order in orders.values()), GAP_MS)
+        if each.end + GAP_MS + GRACE_MS < read[_place(str(each.group))]
+    ]
+    rushes = _sessions(((order.amount % SHELVES, order) for order in orders.values()), SHELF_GAP_MS)
+    return Expected(
+        rows,
+        Counter((each.customer, each.id) for each in due),
+        Counter(each.row for each in visits),
+        Counter(each.row for each in rushes),
+    )
+
+
+class _Session(NamedTuple):
+    """Orders of a group that are near each other; times in ms."""
+
+    group: object
+    start: int
+    end: int
+    count: int
+    spent: int
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        return self.group, self.start, self.count, self.spent
+
+
+def _sessions(orders: Iterable[tuple[object, OrderRecord]], gap_ms: int) -> Iterator[_Session]:
+    """The sessions of each group."""
+    groups: defaultdict[object, list[OrderRecord]] = defaultdict(list)
+    for group, order in orders:
+        groups[group].append(order)
+    for group, its in groups.items():
+        its.sort(key=lambda order: order.at)
+        first = 0
+        for number in range(1, len(its) + 1):
+            if number == len(its) or its[number].at - its[number - 1].at > gap_ms:
+                some = its[first:number]
+                yield _Session(group, some[0].at, some[-1].at, len(some), sum(each.amount for each in some))
+                first = number
 
 
 class Rows:
-    """All rows that have come, and how often each."""
+    """All rows that have come, and how often each; of rushes the newest ones."""
 
     def __init__(self, servers: str, partitions: int) -> None:
         self._records = CommittedRecords(servers, OrdersAndPayments.outputs, partitions)
-        self._come = Expected(Counter(), Counter())
+        self._come = Expected(Counter(), Counter(), Counter(), Counter())
+        self._rushes: dict[tuple[object, int], tuple[object, ...]] = {}
 
     def close(self) -> None:
         """Disconnect."""
@@ -204,26 +263,47 @@ class Rows:
     def read(self, seconds: float = 0.5) -> None:
         """Take what has come."""
         for message in self._records.take(seconds):
-            row = json.loads(message.value() or b"")
-            if message.topic() == "paid-orders":
+            key, value = message.key() or b"", message.value()
+            topic = message.topic()
+            if topic == "rushes":
+                named = json.loads(key)
+                self._rushes.pop((named["shelf"], _ms(named["window"])), None)
+            if value is None:
+                continue  # a session that is part of another now
+            row = json.loads(value)
+            if topic == "paid-orders":
                 self._come.paid[row["id"], row.get("amount"), row.get("paid")] += 1
-            else:
+            elif topic == "reminders":
                 self._come.reminders[row["customer"], row["id"]] += 1
+            elif topic == "closed-visits":
+                self._come.visits[row["customer"], _ms(row["window"]), row["n"], row["spent"]] += 1
+            else:
+                shelf, start = row["shelf"], _ms(row["window"])
+                self._rushes[shelf, start] = shelf, start, row["n"], row["spent"]
 
     def differences(self, delivered: Collection[Delivered]) -> list[str]:
         """Rows that are missing, and such as shouldn't be there, or not as often."""
         wanted = expected(delivered)
         found = []
-        for what, come, some in zip(Expected._fields, self._come, wanted, strict=True):
-            found += [f"{what}: {row} is missing, {count} times" for row, count in (some - come).items()]
-            found += [f"{what}: {row} is too much, {count} times" for row, count in (come - some).items()]
+        come = self._come._replace(rushes=Counter(self._rushes.values()))
+        for what, rows, some in zip(Expected._fields, come, wanted, strict=True):
+            found += [f"{what}: {row} is missing, {count} times" for row, count in (some - rows).items()]
+            found += [f"{what}: {row} is too much, {count} times" for row, count in (rows - some).items()]
         return found
 
     def summary(self, delivered: Collection[Delivered]) -> str:
         """What was compared."""
         paid = self._come.paid
         alone = sum(1 for _, amount, each in paid if amount is None or each is None)
-        return f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.reminders.total():,} reminders"
+        return (
+            f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.reminders.total():,} reminders, "
+            f"{self._come.visits.total():,} visits, {len(self._rushes):,} rushes"
+        )
+
+
+def _ms(text: str) -> int:
+    """A time, as JSON has it, in ms since 1970."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def _place(key: str) -> int:

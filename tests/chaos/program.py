@@ -13,19 +13,21 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, sum_, window
+from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, session, sum_, window
 from kohort.spark.monitoring.journal_writer import JournalWriter
 
-from .flights import GRACE_MS
-from .orders import PAYABLE_MS, REMINDED_MS
+from . import flights as of_flights
+from .jobs import MAX_DELIVERIES, OUTCOME
+from .orders import GAP_MS, GRACE_MS, PAYABLE_MS, REMINDED_MS, SHELF_GAP_MS, SHELVES
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay INT, departed TIMESTAMP"
 AIRLINE = "carrier STRING, name STRING"
 ORDER = "id STRING, customer STRING, amount INT, at TIMESTAMP"
 PAYMENT = "`order` STRING, paid INT, paid_at TIMESTAMP"
+JOB = "id STRING, kind STRING"
 
 
-def delays(app: StreamsApp) -> None:
+def delays(app: StreamsApp, instance: str) -> None:
     """Delays of flights by airport and hour, with the airline's name joined.
 
     Two subtopologies, with a table's store in one and an aggregate's in the other.
@@ -35,7 +37,8 @@ def delays(app: StreamsApp) -> None:
     )
     airlines = app.table("airlines", schema=AIRLINE, key="carrier")
     flown = flights.transform(lambda rows: rows.where(f.col("dep_delay").isNotNull())).join(airlines, "carrier")
-    by_hour = flown.group_by("origin", window("departed", "1 hour", grace=timedelta(milliseconds=GRACE_MS)))
+    grace = timedelta(milliseconds=of_flights.GRACE_MS)
+    by_hour = flown.group_by("origin", window("departed", "1 hour", grace=grace))
     by_hour.aggregate(
         "delays",
         n=count(),
@@ -46,24 +49,30 @@ def delays(app: StreamsApp) -> None:
     ).to("delays-by-hour")
 
 
-def orders(app: StreamsApp) -> None:
-    """Orders with their payments, and each once more when an hour has gone by.
+def orders(app: StreamsApp, instance: str) -> None:
+    """Orders with their payments, each once more when an hour has gone by, and sessions of customers and of shelves.
 
-    The join's stores are in a subtopology behind a repartition topic, the timers' in that which reads orders.
+    The stores of the join, and of the shelves' sessions, are in subtopologies behind repartition topics. Those of the
+    timers, and of the customers' sessions, are in the subtopology that reads orders.
     """
+    grace = timedelta(milliseconds=GRACE_MS)
     placed = app.stream("orders", schema=ORDER, key="customer", event_time="at", timestamp_format="timestamp_millis")
     paid = app.stream(
         "payments", schema=PAYMENT, key="order", event_time="paid_at", timestamp_format="timestamp_millis"
     )
     both = placed.join_stream(
-        paid, on={"id": "order"}, after=timedelta(milliseconds=PAYABLE_MS),
-        grace=timedelta(milliseconds=GRACE_MS), how="outer",
-    )  # fmt: skip
+        paid, on={"id": "order"}, after=timedelta(milliseconds=PAYABLE_MS), grace=grace, how="outer"
+    )
     both.to("paid-orders", key="id")
     later = placed.group_by("customer").process(
         "an-hour-later", reminded, output="customer STRING, id STRING", timers=True
     )
     later.to("reminders", key="customer")
+    visits = placed.group_by("customer", session("at", timedelta(milliseconds=GAP_MS), grace=grace))
+    visits.aggregate("visits", emit="close", n=count(), spent=sum_("amount")).to("closed-visits")
+    shelved = placed.transform(lambda rows: rows.withColumn("shelf", f.col("amount") % SHELVES))
+    rushes = shelved.group_by("shelf", session("at", timedelta(milliseconds=SHELF_GAP_MS), grace=grace))
+    rushes.aggregate("rushes", n=count(), spent=sum_("amount")).to("rushes")
 
 
 def reminded(rows: pa.Table, state: Any) -> pa.Table:
@@ -74,10 +83,19 @@ def reminded(rows: pa.Table, state: Any) -> pa.Table:
     return state.timers.due.select(["customer", "name"]).rename_columns(["customer", "id"])
 
 
-PROGRAMS = {"delays": delays, "orders": orders}
+def jobs(app: StreamsApp, instance: str) -> None:
+    """Jobs of a work queue: done, tried again or rejected as each says. Results say which worker did it."""
+    done = app.queue("jobs", schema=JOB, dead_letters="jobs-dead", max_deliveries=MAX_DELIVERIES, max_records=100)
+    said = done.with_columns(
+        worker=f"'{instance}'", delivery="_delivery_count", place="_partition", at="_offset", outcome=OUTCOME
+    )
+    said.process(outcome="outcome").to("jobs-done", key="id")
 
 
-def session(master: str) -> SparkSession:
+PROGRAMS = {"delays": delays, "orders": orders, "jobs": jobs}
+
+
+def spark_session(master: str) -> SparkSession:
     """A small one."""
     made = (
         SparkSession.builder.master(master)
@@ -111,9 +129,9 @@ def main() -> None:
         num_standby_replicas=options.standbys, group_protocol=options.group_protocol,
         session_timeout_ms=options.session_timeout_ms,
     )  # fmt: skip
-    PROGRAMS[options.program](app)
+    PROGRAMS[options.program](app, options.directory.name)
     with JournalWriter(options.directory / "journal.jsonl", options.directory.name) as journal:
-        app.run(session(options.master), listeners=[journal], progress=False)
+        app.run(spark_session(options.master), listeners=[journal], progress=False)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-__all__ = ["Delivered", "Outcome", "Record", "Scenario"]
+__all__ = ["APPLICATION", "INSTANCES", "Delivered", "Outcome", "Record", "Scenario"]
+
+APPLICATION: Final = "delays"
+"""The id of the application, and of its group."""
+INSTANCES: Final = ("one", "two")
 
 
 class Record(Protocol):

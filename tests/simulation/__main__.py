@@ -1,4 +1,4 @@
-"""Run as many seeds as wanted: of groups, whole instances, share partitions; or see how available tasks are.
+"""Run as many seeds as wanted: of groups, whole instances, queues, share partitions; or see how available tasks are.
 
 python -m tests.simulation --seeds 10000 --first 1 --kind streams
 python -m tests.simulation --availability
@@ -15,22 +15,28 @@ from collections import Counter
 from tests.simulation import scenario as classic
 from tests.simulation.books import InvariantError
 from tests.simulation.consumer_groups import scenario as consumer
+from tests.simulation.queues import scenario as queues
 from tests.simulation.runtime import scenario as runtime
+from tests.simulation.runtime.application import PROGRAM_KINDS
 from tests.simulation.share_partitions import scenario as share_partitions
 from tests.simulation.streams import scenario as streams
 from tests.simulation.streams.availability import report
 
-KINDS = ("classic", "consumer", "streams", "runtime", "share_partitions")
+KINDS = ("classic", "consumer", "streams", "runtime", "programs", "queues", "share_partitions")
 
 
 def simulate_seed(kind: str, seed: int, size: str) -> Counter[str]:
-    """One seed of one kind. Consumer groups, whole instances and share partitions have but one size."""
+    """One seed of one kind. Consumer groups, whole instances, queues and share partitions have but one size."""
     if kind == "consumer":
         return consumer.simulate(seed)
+    if kind == "queues":
+        return queues.simulate(seed)
     if kind == "share_partitions":
         return share_partitions.simulate(seed)
     if kind == "runtime":
         return runtime.simulate(seed)
+    if kind == "programs":
+        return runtime.simulate(seed, kinds=PROGRAM_KINDS)
     if kind == "classic":
         return classic.simulate(seed, classic.SIZES[size])
     return streams.simulate(seed, streams.SIZES[size])

@@ -6,9 +6,11 @@ from collections import Counter
 
 import pytest
 
+from tests.simulation.runtime.application import PROGRAM_KINDS
 from tests.simulation.runtime.scenario import Scenario, simulate
 
 CHUNK = 50
+PROGRAM_CHUNK = 25
 SEEDS = [1, 51, *(pytest.param(first, marks=pytest.mark.long) for first in (101, 151))]
 """More than any breakage needs to be noticed."""
 
@@ -27,3 +29,11 @@ def test_each_input_counts_once(first: int) -> None:
     total = sum((simulate(seed) for seed in range(first, first + CHUNK)), Counter[str]())
     assert total["seeds"] == CHUNK and total["commits"] > 15 * CHUNK and total["crash"] > CHUNK / 2
     assert total["Lost"] and total["RolesChanged"] and total["dangling"] and total["unstable"]
+
+
+@pytest.mark.parametrize("kind", PROGRAM_KINDS)
+def test_joins_sessions_and_timers_go_on_where_they_were(kind: str) -> None:
+    total = sum((simulate(seed, kinds=(kind,)) for seed in range(1, 1 + PROGRAM_CHUNK)), Counter[str]())
+    assert total["seeds"] == PROGRAM_CHUNK and total["commits"] > 10 * PROGRAM_CHUNK and total["crash"]
+    assert total["Lost"] and total["RolesChanged"] and total["wiped"]
+    assert (total["called"] > 0) is (kind == "timers")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.runtime.breakages import BREAKAGES, HARMLESS, Breakage, noticed
+from tests.simulation.runtime.application import PROGRAM_KINDS
+from tests.simulation.runtime.breakages import BREAKAGES, HARMLESS, OF_PROGRAMS, Breakage, noticed
 
 QUICKLY = 100
 """Seeds that nearly all breakages need at most, several times over; the others need up to `SLOWLY`."""
@@ -29,6 +30,11 @@ RARE = frozenset(
 def test_a_breakage_is_noticed(breakage: Breakage) -> None:
     seeds = SLOWLY if breakage.__name__ in RARE else QUICKLY
     assert noticed(breakage, seeds, FROM.get(breakage.__name__, 1)) is not None
+
+
+@pytest.mark.parametrize("breakage", [pytest.param(each, id=each.__name__) for each in OF_PROGRAMS])
+def test_a_breakage_is_noticed_by_joins_sessions_or_timers(breakage: Breakage) -> None:
+    assert noticed(breakage, QUICKLY, kinds=PROGRAM_KINDS) is not None
 
 
 @pytest.mark.long

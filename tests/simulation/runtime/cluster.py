@@ -42,7 +42,7 @@ class Cluster:
         self.clock = Clock()
         self.logs = Logs()
         self.coordinator = Coordinator(self.clock, settings)
-        self.oracle = Oracle(application, self.logs)
+        self.oracle = Oracle(application, self.logs, lambda: self.clock.now)
         self.transactions = Transactions(
             self.clock,
             rng,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.runtime.clock_timers import DueTimers
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, ForEpochs, ForTask
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
@@ -232,7 +233,20 @@ class Interpreter:
         if work.error is not None:
             return manager.epoch_happened(name, operation, EpochEvent.UNSEEN, str(work.error))
         partitions = dict.fromkeys(manager.epochs[name].chain.repartitioned, self._instance.application.partitions)
-        return manager.looked(name, operation, *work.value, partitions, self._cluster.clock.now / 1000)
+        now = self._cluster.clock.now
+        return manager.looked(name, operation, *work.value, partitions, now / 1000, self._due(name, now))
+
+    def _due(self, name: str, now: int) -> DueTimers:
+        """The tasks with timers that the clock has reached."""
+        epochs = self._manager.epochs[name]
+        found = []
+        for task in epochs.running:
+            stores = self._instance.disk.open.get(task, {})
+            clocks = epochs.chain.subtopologies[task.subtopology].clocks
+            if any(min(stores[name].rows.values(), default=now + 1) <= now for name in clocks if name in stores):
+                found.append(task)
+        self._cluster.counts["called"] += len(found)
+        return DueTimers(now, found)
 
     def _job(self, effect: ForEpochs) -> Steps:
         assert effect.epoch is not None

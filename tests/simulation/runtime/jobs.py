@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from kohort.client.types import TopicPartition
 from kohort.spark.epoch import EpochStatistics
 from kohort.spark.runtime.effects import Epoch
+from kohort.spark.runtime.window_closing import later
 from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import COUNTS, REPARTITION, USERS, Application
 from tests.simulation.runtime.logs import Logs, Record
 from tests.simulation.runtime.oracle import partition_of
-from tests.simulation.runtime.stores import Disk
+from tests.simulation.runtime.programs import Read
+from tests.simulation.runtime.stores import Disk, Store
 
 
 @dataclass
@@ -27,7 +29,7 @@ class Made:
     """
 
     records: dict[TopicPartition, list[Record]] = field(default_factory=dict)
-    rows: dict[TopicPartition, dict[str, int]] = field(default_factory=dict)
+    rows: dict[TopicPartition, dict[str, int | None]] = field(default_factory=dict)
     stores: dict[TopicPartition, tuple[TaskId, str]] = field(default_factory=dict)
     statistics: EpochStatistics = field(default_factory=EpochStatistics)
 
@@ -46,7 +48,7 @@ def run_job(application: Application, logs: Logs, disk: Disk, epoch: Epoch) -> M
         records = logs[partition].counting(span.start, span.end)
         made.statistics.records += len(records)
         made.statistics.bytes += 100 * len(records)
-        if records:
+        if records or application.plan.subtopologies[task.subtopology].clocks:
             _take(made, application, disk, epoch, task, partition, records)
     return made
 
@@ -62,7 +64,7 @@ def _take(
 ) -> None:
     table = epoch.table
     _copy(made, task, [Record(record.key, record.value, record.at, (partition, offset)) for offset, record in records])
-    if table is None:
+    if table is None and records:
         made.statistics.max_times[task.partition] = max(record.at for _, record in records)
     if table is None and task.subtopology not in application.counting:
         mergers = {merger.partition: merger for tasks in epoch.plan.mergers.values() for merger in tasks}
@@ -74,7 +76,33 @@ def _take(
             else:
                 made.records.setdefault(TopicPartition(REPARTITION, number), []).append(sent)
         return
+    if application.program is not None:
+        _run_program(made, application, disk, epoch, task, records)
+        return
     _store(made, application, disk, task, table, [record for _, record in records])
+
+
+def _run_program(
+    made: Made, application: Application, disk: Disk, epoch: Epoch, task: TaskId, records: list[tuple[int, Record]]
+) -> None:
+    """What a task with several stores makes of records, and of timers that are due."""
+    assert application.program is not None
+    time = later(epoch.stream_times[task.partition], made.statistics.max_times.get(task.partition))
+    stores = {name: store.rows for name, store in _opened(disk, task).items()}
+    change = application.program(stores, Read(records, time, epoch.epoch_input.now))
+    for name, rows in change.rows.items():
+        if rows:
+            changelog = application.changelog(task, name)
+            made.rows[changelog], made.stores[changelog] = rows, (task, name)
+            made.records[changelog] = [Record(key, value) for key, value in rows.items()]
+    if change.out:
+        made.records[TopicPartition("out", task.partition)] = change.out
+
+
+def _opened(disk: Disk, task: TaskId) -> dict[str, Store]:
+    if task not in disk.open:
+        raise InvariantError(f"stores in turn: a job looks up in the store of {task}, which is closed")
+    return disk.open[task]
 
 
 def _merge(made: Made, application: Application, disk: Disk, task: TaskId, record: Record) -> None:
@@ -86,6 +114,8 @@ def _merge(made: Made, application: Application, disk: Disk, task: TaskId, recor
 
 
 def _copy(made: Made, task: TaskId, records: list[Record]) -> None:
+    if not records:
+        return
     made.records.setdefault(TopicPartition(f"copies-{task.subtopology}", task.partition), []).extend(records)
 
 
@@ -93,13 +123,12 @@ def _store(
     made: Made, application: Application, disk: Disk, task: TaskId, table: str | None, records: list[Record]
 ) -> None:
     name = COUNTS if table is None else USERS
-    if task not in disk.open:
-        raise InvariantError(f"stores in turn: a job looks up in the store of {task}, which is closed")
-    before = disk.open[task][name].rows
+    before = _opened(disk, task)[name].rows
     changelog = application.changelog(task, name)
     rows = made.rows.setdefault(changelog, {})
     for record in records:
         old = rows.get(record.key, before.get(record.key, 0))
+        assert old is not None and record.value is not None
         rows[record.key] = old + record.value if table is None else record.value
     made.stores[changelog] = (task, name)
     made.records[changelog] = [Record(key, value) for key, value in rows.items()]

@@ -14,13 +14,13 @@ class Record(NamedTuple):
 
     Attributes:
         key: its key.
-        value: what it says: how many, a total, or a row of a table.
+        value: what it says: how many, a total, or a row of a table; None: a row is taken out.
         at: its event time, in ms.
         source: the partition and the offset of the record that it was made of; None of inputs, and of totals.
     """
 
     key: str
-    value: int
+    value: int | None
     at: int = 0
     source: tuple[TopicPartition, int] | None = None
 

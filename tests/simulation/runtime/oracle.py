@@ -2,11 +2,14 @@
 
 What is made for a task that counts it beside isn't sent to it; then that task's offset is committed as it was. On
 whichever way records come to it, those of a partition of the source must come in order.
+
+A program with timers commits without having read anything, too; then its offsets are as they were.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from kohort.client.types import TopicPartition
 from kohort.spark.program.committed_metadata import committed_by
@@ -14,6 +17,7 @@ from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import COUNTS, REPARTITION, USERS, Application
 from tests.simulation.runtime.logs import Logs, Record
+from tests.simulation.runtime.programs import NEAR_MS, Read, pair_of
 from tests.simulation.runtime.transactions import Transaction
 
 Rows = dict[str, int]
@@ -28,8 +32,8 @@ class Oracle:
         merged: how many records were counted without having been in the repartition topic.
     """
 
-    def __init__(self, application: Application, logs: Logs) -> None:
-        self._application, self._logs = application, logs
+    def __init__(self, application: Application, logs: Logs, now: Callable[[], int]) -> None:
+        self._application, self._logs, self._now = application, logs, now
         self._readers = {
             topic: (name, "" if topic == part.inputs.stream else table)
             for name, part in application.plan.subtopologies.items()
@@ -60,12 +64,15 @@ class Oracle:
             before = self.offsets.get(partition, 0)
             if partition.topic == REPARTITION and partition.partition in merging:
                 continue
-            if offset <= before:
+            if offset < before or (offset == before and not self._has_clock(partition)):
                 self._fail(name, f"{partition} is committed up to {offset}, after {before}")
             subtopology, table = self._readers[partition.topic]
             task = TaskId(subtopology, partition.partition)
             records = self._logs[partition].counting(before, offset)
-            self._follow(task, table, partition, records, expected, merging)
+            if self._application.program is not None and subtopology in self._application.counting:
+                self._run_program(task, partition, records, transaction, expected)
+            else:
+                self._follow(task, table, partition, records, expected, merging)
             self.offsets[partition] = offset
         if not all(merging.values()):
             self._fail(name, f"{transaction.offsets}: nothing was merged, of {merging}")
@@ -81,6 +88,55 @@ class Oracle:
             if wanted != found:
                 lacks, more = Counter(wanted) - Counter(found), Counter(found) - Counter(wanted)
                 self._fail(name, f"offsets {transaction.offsets}: {at} lacks {list(lacks)}, has {list(more)} too many")
+
+    def _has_clock(self, partition: TopicPartition) -> bool:
+        """Whether a task is called when a timer is due, with nothing to read."""
+        subtopology, _ = self._readers[partition.topic]
+        return bool(self._application.plan.subtopologies[subtopology].clocks)
+
+    def _run_program(
+        self,
+        task: TaskId,
+        partition: TopicPartition,
+        records: list[tuple[int, Record]],
+        transaction: Transaction,
+        expected: dict[TopicPartition, list[Record]],
+    ) -> None:
+        """What a task with several stores has to write. Which time of the clock it was follows from what is put out."""
+        if records:
+            copies = [Record(record.key, record.value, record.at, (partition, offset)) for offset, record in records]
+            expected[TopicPartition(f"copies-{task.subtopology}", task.partition)] = copies
+            time = max(record.at for _, record in records)
+            self._stream_times[task] = max(time, self._stream_times.get(task, time))
+            self._in_order(task, [record for _, record in records])
+        out = TopicPartition("out", task.partition)
+        now = max((record.value or 0 for record in transaction.partitions.get(out, ())), default=0)
+        if self._has_clock(partition) and now > self._now():
+            self._fail(task, f"a timer of {now} has gone off at {self._now()}")
+        program = self._application.program
+        assert program is not None
+        changelogs = self._application.plan.changelogs(task)
+        stores = {name: self.tables.setdefault(changelog, {}) for name, changelog in changelogs.items()}
+        change = program(stores, Read(records, self._stream_times.get(task), now))
+        for name, rows in change.rows.items():
+            if rows:
+                expected[changelogs[name]] = [Record(key, value) for key, value in rows.items()]
+            for key, value in rows.items():
+                if value is None:
+                    stores[name].pop(key, None)
+                else:
+                    stores[name][key] = value
+        if change.out:
+            expected[out] = change.out
+
+    def _in_order(self, task: TaskId, records: list[Record]) -> None:
+        """Those of a partition of the source come in its order."""
+        for record in records:
+            if record.source is not None:
+                source, offset = record.source
+                if offset <= self._counted.get((task, source), -1):
+                    self._fail(task, f"{record} comes after one of the same partition that was made later")
+                self._counted[task, source] = offset
 
     def _follow(
         self,
@@ -127,19 +183,17 @@ class Oracle:
         changelog = self._application.changelog(task, USERS if table else COUNTS)
         rows = self.tables.setdefault(changelog, {})
         changed = dict.fromkeys(record.key for record in expected.get(changelog, ()))
+        self._in_order(task, records)
         for record in records:
-            if record.source is not None:
-                source, offset = record.source
-                if offset <= self._counted.get((task, source), -1):
-                    self._fail(task, f"{record} comes after one of the same partition that was made later")
-                self._counted[task, source] = offset
+            assert record.value is not None
             rows[record.key] = record.value if table else rows.get(record.key, 0) + record.value
             changed[record.key] = None
         expected[changelog] = [Record(key, rows[key]) for key in changed]
 
     def state(self, changelog: TopicPartition, position: int) -> Rows:
         """What a store must have that is at a position of its changelog."""
-        return {record.key: record.value for _, record in self._logs[changelog].counting(0, position)}
+        rows = {record.key: record.value for _, record in self._logs[changelog].counting(0, position)}
+        return {key: value for key, value in rows.items() if value is not None}
 
     def check_state(self, who: object, changelog: TopicPartition, position: int, rows: Rows) -> None:
         """A store has what is committed in its changelog, up to its position, and nothing else."""
@@ -156,13 +210,67 @@ class Oracle:
             if (left := len(self._logs[at].counting(self.offsets.get(at, 0), self._logs[at].end)))
         }
 
+    def waiting(self) -> int:
+        """How many timers haven't gone off."""
+        return sum(len(self.tables.get(at, ())) for at in self.tables if at.topic == "app-timers-changelog")
+
     def check_totals(self) -> None:
-        """The counts come to what the sources have."""
+        """What has come out altogether is what the sources have."""
+        match self._application.kind:
+            case "join":
+                self._check_pairs()
+            case "sessions":
+                self._check_sessions()
+            case "timers":
+                self._check_timers()
+            case _:
+                self._check_counts()
+
+    def _check_pairs(self) -> None:
+        left, right = self._of_source("in"), self._of_source("others")
+        wanted: Counter[tuple[str, int | None]] = Counter(
+            (one.key, pair_of("left", one.at, other.at))
+            for one in left
+            for other in right
+            if one.key == other.key and abs(one.at - other.at) <= NEAR_MS
+        )
+        found = Counter((each.key, each.value) for each in self._out() if each.value != -1)
+        if wanted != found:
+            self._fail("pairs", f"{wanted - found} lack, {found - wanted} are too many")
+
+    def _check_sessions(self) -> None:
+        wanted: Counter[str] = Counter()
+        found: Counter[str] = Counter()
+        for record in self._of_source("in"):
+            wanted[record.key] += record.value or 0
+        for record in self._out():
+            found[record.key] += record.value or 0
+        for at, rows in self.tables.items():
+            if at.topic == "app-totals-changelog":
+                for row, total in rows.items():
+                    found[row.split("@")[0]] += total
+        if wanted != found:
+            self._fail("sessions", f"{found}, and not {wanted}")
+
+    def _check_timers(self) -> None:
+        wanted = Counter((each.key, each.value) for each in self._of_source("in"))
+        found = Counter((each.key, each.value) for each in self._out())
+        if wanted != found:
+            self._fail("timers", f"{wanted - found} lack, {found - wanted} are too many")
+
+    def _of_source(self, topic: str) -> list[Record]:
+        logs = [self._logs[TopicPartition(topic, number)] for number in range(self._application.partitions)]
+        return [record for log in logs for _, record in log.counting(0, log.end)]
+
+    def _out(self) -> list[Record]:
+        return self._of_source("out")
+
+    def _check_counts(self) -> None:
         wanted: Counter[str] = Counter()
         for number in range(self._application.partitions):
             log = self._logs[TopicPartition("in", number)]
             for _, record in log.counting(0, log.end):
-                wanted[record.key] += record.value
+                wanted[record.key] += record.value or 0
         found: Counter[str] = Counter()
         for at, log in self._logs.items():
             if at.topic == "app-counts-changelog":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -22,6 +23,7 @@ PAUSE_MS = 2_500
 WRITE_MS = 1_500
 CALM_MS = 90_000
 """So long it may take to come to rest: sessions and transactions expire, epochs that failed are tried again."""
+TIMER_MS = 8_000
 KEYS = "abcdefg"
 
 MISHAPS = {
@@ -33,7 +35,14 @@ MISHAPS = {
 class Scenario:
     """All of it follows from the seed."""
 
-    def __init__(self, seed: int, *, faults: Faults | None = None, processes: int | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        faults: Faults | None = None,
+        processes: int | None = None,
+        kinds: Sequence[str] = KINDS,
+    ) -> None:
         self.rng = rng = Random(seed)
         settings = StreamsSettings(
             session_timeout_ms=7_000,
@@ -45,7 +54,7 @@ class Scenario:
             initial_rebalance_delay_ms=rng.choice([0, 500]),
             assignor_name=rng.choice(["sticky", "sticky", "optimal"]),
         )
-        self.application = application(rng.choice(KINDS), rng.choice([2, 3, 4]))
+        self.application = application(rng.choice(kinds), rng.choice([2, 3, 4]))
         self.cluster = Cluster(rng, self.application, settings, NONE if faults is None else faults.drawn(rng))
         self.mishaps = {kind: weight * rng.choice((0, 1, 2)) for kind, weight in MISHAPS.items()} | {"start": 2}
         self.returning = rng.choice((0.05, 0.5))  # how often a process that is away comes back before something happens
@@ -70,7 +79,10 @@ class Scenario:
         for _ in range(rng.randrange(8)):
             topic = rng.choice(self.application.sources)
             log = cluster.logs[TopicPartition(topic, rng.randrange(self.application.partitions))]
-            log.append(Record(rng.choice(KEYS), 1 + rng.randrange(3), 10 * log.end + rng.randrange(50)))
+            key, value = rng.choice(KEYS), 1 + rng.randrange(3)
+            if self.application.kind == "timers":
+                value = cluster.clock.now + rng.randrange(TIMER_MS)
+            log.append(Record(key, value, 10 * log.end + rng.randrange(50)))
         cluster.clock.after(rng.randrange(WRITE_MS), self._write)
 
     def _mishap(self) -> None:
@@ -159,6 +171,8 @@ class Scenario:
         """Why it isn't at rest."""
         if unread := self.cluster.oracle.unread():
             return f"unread: {unread}"
+        if waiting := self.cluster.oracle.waiting():
+            return f"{waiting} timers haven't gone off"
         running: Counter[object] = Counter()
         for process in self.processes:
             instance = process.instance
@@ -176,24 +190,27 @@ class Scenario:
         return None
 
 
-def simulate(seed: int, faults: Faults | None = None) -> Counter[str]:
-    """Run one seed; counts of what happened.
+def simulate(seed: int, faults: Faults | None = None, kinds: Sequence[str] = KINDS) -> Counter[str]:
+    """Run one seed of an application of one of these kinds; counts of what happened.
 
     Raises:
         InvariantError: with the last events, and how to repeat the run.
     """
-    scenario = Scenario(seed, faults=faults or Faults())
+    scenario = Scenario(seed, faults=faults or Faults(), kinds=kinds)
     try:
         cluster = scenario.run()
     except Exception as error:
-        raise failure(seed, scenario.cluster, error) from error
-    return cluster.counts + Counter(seeds=1, commits=cluster.oracle.commits, merged=cluster.oracle.merged)
+        raise failure(seed, scenario, error) from error
+    counts = Counter(seeds=1, commits=cluster.oracle.commits, merged=cluster.oracle.merged)
+    return cluster.counts + counts + Counter([scenario.application.kind])
 
 
-def failure(seed: int, cluster: Cluster, error: Exception) -> InvariantError:
+def failure(seed: int, scenario: Scenario, error: Exception) -> InvariantError:
     """What went wrong, the last events, and how to repeat the run."""
+    cluster = scenario.cluster
+    kind = "programs" if scenario.application.program is not None else "runtime"
     events = "\n".join(" ".join(map(str, event)) for event in cluster.trace)
-    command = f"python -m tests.simulation --kind runtime --first {seed} --seeds 1"
+    command = f"python -m tests.simulation --kind {kind} --first {seed} --seeds 1"
     what = f"{type(error).__name__}: {error}" if not isinstance(error, InvariantError) else str(error)
     return InvariantError(
         f"seed {seed}, at {cluster.clock.elapsed}: {what}\nthe last events:\n{events}\nrepeat with: {command}"

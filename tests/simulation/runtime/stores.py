@@ -6,6 +6,7 @@ is written to them before that. Only brokers that lose acknowledged records coul
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -30,25 +31,28 @@ class Store:
     writer: str | None = None
     _undo: list[tuple[int | None, dict[str, int | None]]] = field(default_factory=list)
 
-    def write(self, writer: str, rows: dict[str, int], position: int) -> None:
-        """Rows and position, all or nothing."""
+    def write(self, writer: str, rows: Mapping[str, int | None], position: int) -> None:
+        """Rows and position, all or nothing. A value of None takes a row out."""
         if self.writer != writer:
             raise InvariantError(f"one writer: a store is written to by {writer}, and is {self.writer}'s")
         if position < (self.position or 0):
             raise InvariantError(f"a store goes back from {self.position} to {position}")
         self._undo = [*self._undo[-_REMEMBERED:], (self.position, {key: self.rows.get(key) for key in rows})]
-        self.rows.update(rows)
+        self._take(rows)
         self.position = position
 
     def tear(self, rng: Random) -> None:
         """The machine has crashed: the last writes are lost, and none before them."""
         for _ in range(rng.randrange(1 + len(self._undo))):
             self.position, before = self._undo.pop()
-            for key, value in before.items():
-                if value is None:
-                    del self.rows[key]
-                else:
-                    self.rows[key] = value
+            self._take(before)
+
+    def _take(self, rows: Mapping[str, int | None]) -> None:
+        for key, value in rows.items():
+            if value is None:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = value
 
 
 class Disk:

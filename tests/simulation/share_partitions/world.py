@@ -72,14 +72,26 @@ class Store:
 
 
 class Broker:
-    """Does with a share partition what the server does."""
+    """Does with a share partition what the server does.
 
-    def __init__(self, rng: Random) -> None:
+    Args:
+        clock: by default one of its own.
+        log: by default one that has transactions or not.
+        settings: by default drawn, too.
+    """
+
+    def __init__(
+        self,
+        rng: Random,
+        clock: Clock | None = None,
+        log: Log | None = None,
+        settings: SharePartitionSettings | None = None,
+    ) -> None:
         self.rng = rng
-        self.clock = Clock()
+        self.clock = clock or Clock()
         self.store = Store(rng, self.clock)
-        self.log = Log(rng, rng.random() < 0.5)
-        self.settings = SharePartitionSettings(
+        self.log = log or Log(rng, rng.random() < 0.5)
+        self.settings = settings or SharePartitionSettings(
             record_lock_duration_ms=LOCK_MS,
             delivery_count_limit=rng.choice([1, 2, 3, 5]),
             max_record_locks=rng.choice([20, 50, 200]),
