@@ -27,7 +27,7 @@ class Structured(contenders.Structured):
     it gives when time has passed them, by a watermark, and so not the last ones, which the batch has.
     """
 
-    cases = ("q0", "q1", "q2", "q3", "q7", "q10", "q12", "q13", "q14", "q17", "q18", "q20", "q21", "q22")
+    cases = ("q0", "q1", "q2", "q3", "q7", "q10", "q13", "q14", "q17", "q18", "q20", "q21", "q22")
 
     def command(self, job: Job) -> list[str]:
         """Starts an instance."""

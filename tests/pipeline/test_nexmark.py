@@ -22,7 +22,7 @@ from .applications import Heard, create_topics, read, run_until
 EVENTS = 3_000
 SHAPE = Shape(rate=30)
 """Half of the events are of another day."""
-JOINS = ("q3", "q8", "q20")
+JOINS = ("q3", "q4", "q6", "q8", "q9", "q20")
 """Queries over several streams."""
 
 
