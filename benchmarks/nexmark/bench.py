@@ -71,8 +71,9 @@ class QueryCase(Case[pa.Table]):
     def results(self, servers: str, topic: str, partitions: int, records: int) -> QueryResults:
         """Reads the results of so many events."""
         quiet = min(1 + records / QUIET_EVENTS, QUIET_S)
-        keys = batch.QUERIES[self.name].keys
-        return QueryResults(servers, topic, partitions, Gathered(self._answers[self.name], keys), quiet)
+        query = batch.QUERIES[self.name]
+        gathered = Gathered(self._answers[self.name], query.keys, query.clock)
+        return QueryResults(servers, topic, partitions, gathered, quiet)
 
 
 class QueryResults(Watcher[pa.Table]):

@@ -23,13 +23,14 @@ class Gathered:
     Attributes:
         expected: what a batch gives.
         keys: columns of which a result is replaced by a later one with the same values; none: all rows count.
+        clock: that of them over which the other columns' sums are compared; None: rows are.
     """
 
-    def __init__(self, expected: pa.Table, keys: Sequence[str]) -> None:
+    def __init__(self, expected: pa.Table, keys: Sequence[str], clock: str | None = None) -> None:
         self.expected = expected.cast(
             pa.schema([pa.field(each.name, _nullable(each.type)) for each in expected.schema])
         )
-        self.keys = list(keys)
+        self.keys, self.clock = list(keys), clock
         self._parts: list[pa.Table] = []
 
     @property
@@ -79,7 +80,17 @@ class Gathered:
         return self._sorted(there.drop_columns([DELETED]))
 
     def _sorted(self, table: pa.Table) -> pa.Table:
-        return table.sort_by([(name, "ascending") for name in self.keys or table.column_names])
+        keys = [name for name in self.keys if name != self.clock]
+        if self.clock is not None:
+            table = _summed(table, keys, self.clock)
+        return table.sort_by([(name, "ascending") for name in keys or table.column_names])
+
+
+def _summed(table: pa.Table, keys: list[str], over: str) -> pa.Table:
+    """The sums of the other columns over one of them, by the keys."""
+    added = [name for name in table.column_names if name not in (*keys, over)]
+    sums = table.group_by(keys).aggregate([(name, "sum") for name in added])
+    return sums.rename_columns([*keys, *added])
 
 
 def _nullable(given: pa.DataType) -> pa.DataType:

@@ -65,6 +65,16 @@ def test_a_result_that_is_deleted_is_no_more() -> None:
     assert results.differences() == []
 
 
+def test_windows_of_the_clock_are_compared_by_what_they_add_up_to() -> None:
+    """The last result of each window counts, however many windows there were."""
+    expected = pa.table({"window": [0, 0], "bidder": [1, 2], "n": [7, 3]})
+    results = Gathered(expected, ["bidder", "window"], clock="window")
+    results.take(values(*({"window": at, "bidder": one, "n": n} for at, one, n in ((5, 1, 2), (5, 2, 3), (5, 1, 4)))))
+    assert results.differences() == ["{'bidder': 1, 'n': 4}, not {'bidder': 1, 'n': 7}"]
+    results.take(values({"window": 6, "bidder": 1, "n": 3}))
+    assert results.differences() == []
+
+
 def test_of_many_differences_some_are_told() -> None:
     expected = pa.table({"auction": range(9)})
     results = gathered(expected, [], *({"auction": number + 9} for number in range(9)))

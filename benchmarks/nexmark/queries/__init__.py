@@ -1,11 +1,5 @@
 """The queries as programs of Kohort: one a file, by the query's name, with a function `program`.
 
-Not yet said, since they need
-
-- q4, q6: aggregates of aggregates, from which is subtracted what was added before;
-- q9: the best of the rows that a join gives, once no other can come;
-- q12: windows of processing time.
-
 q5 gives the auctions of a window as an array, q7 columns of the best row as a struct, q10 a topic instead of files of a
 table. q18 and q19 are aggregates, of one record a group; `latest_by` and `top` give rows instead.
 """
@@ -20,8 +14,8 @@ if TYPE_CHECKING:
     from benchmarks.nexmark.sources import Sources
 
 NAMES: Final = (
-    "q0", "q1", "q2", "q3", "q5", "q7", "q8", "q10", "q11", "q13", "q14", "q15", "q16", "q17", "q18", "q19", "q20",
-    "q21", "q22",
+    "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q10", "q11", "q12", "q13", "q14", "q15", "q16",
+    "q17", "q18", "q19", "q20", "q21", "q22",
 )  # fmt: skip
 
 

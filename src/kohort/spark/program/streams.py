@@ -916,9 +916,9 @@ class GroupedTable(Advised):
             items.group_by("kind").aggregate("kinds", n=count(), total=sum_("price")).to("kinds")
 
         A group without rows is deleted: outputs get a tombstone. There are count, count_if, count_distinct, sum_, avg,
-        variance, stddev, min_ and max_. Of `min_`, `max_` and `count_distinct` all different values of a group are
-        kept, without a limit. DOUBLEs are added and subtracted as they are, so what has left may have changed the last
-        digits, and NaN and infinities stay; decimals and whole numbers are exact.
+        variance, stddev, min_, max_ and collect. Of `min_`, `max_`, `collect` and `count_distinct` all different values
+        of a group are kept, without a limit. DOUBLEs are added and subtracted as they are, so what has left may have
+        changed the last digits, and NaN and infinities stay; decimals and whole numbers are exact.
 
         Args:
             name: of the store, as of a stream's aggregate. The table's last rows are kept in `{name}-rows`.

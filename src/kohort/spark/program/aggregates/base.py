@@ -64,7 +64,7 @@ class Aggregation(ABC):
         """
         raise ProgramError(
             "what leaves a table's groups is subtracted, which this aggregate can't: count, count_if, count_distinct, "
-            "sum_, avg, variance, stddev, min_ and max_ can. For others group the table's rows as a stream, "
+            "sum_, avg, variance, stddev, min_, max_ and collect can. For others group the table's rows as a stream, "
             ".as_stream(), of which nothing leaves"
         )
 

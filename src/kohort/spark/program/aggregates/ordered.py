@@ -11,6 +11,7 @@ from pyspark.sql.types import DateType, IntegralType, TimestampNTZType, Timestam
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, if_true, label, state, type_of
 from kohort.spark.program.aggregates.filtered import over
+from kohort.spark.program.aggregates.signed import SignedValues
 from kohort.spark.program.internal_columns import OFFSET
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ class _Collect(Aggregation):
     def filtered(self, condition: Column) -> _Collect:
         return replace(self, by=if_true(condition, _by(self)))
 
+    def signed(self, rows: DataFrame) -> _SignedCollect:
+        return _SignedCollect(self.of, self.limit, self.by, self.latest, self.unit)
+
     def partial(self, name: str) -> Named:
         of, at = column(self.of), _moment(self)
         entry = F.when(at.isNotNull() & of.isNotNull(), _entry(at, F.col(OFFSET), of))
@@ -103,6 +107,39 @@ class _Collect(Aggregation):
 
     def _bounded(self, entries: Column) -> Column:
         return F.slice(F.sort_array(entries, asc=not self.latest), 1, self.limit)
+
+
+@dataclass(frozen=True)
+class _SignedCollect(_Collect):
+    """Of a table's rows, which may leave: all (time, value) are kept, each with how often it is there."""
+
+    @property
+    def by_offset(self) -> bool:
+        return False
+
+    def partial(self, name: str) -> Named:
+        return self._entries.partial(name)
+
+    def merge(self, name: str) -> Named:
+        return self._entries.merge(name)
+
+    def finish(self, name: str) -> Column:
+        def values(entry: Column) -> Column:
+            return F.array_repeat(entry["value"]["value"], F.least(entry["n"], F.lit(self.limit)).cast("int"))
+
+        # Each is there at least once, so the result needs no more entries than it may have values.
+        return self._end(F.flatten(F.transform(self._end(state(name)), values)))
+
+    @property
+    def _entries(self) -> SignedValues:
+        of, at = column(self.of), _moment(self)
+        entry = F.struct(at.alias("at"), of.alias("value"))
+        return SignedValues(F.when(at.isNotNull() & of.isNotNull(), entry), "max" if self.latest else "min")
+
+    def _end(self, given: Column) -> Column:
+        """The first of an array, or the last."""
+        start = F.greatest(F.size(given) - (self.limit - 1), F.lit(1)) if self.latest else F.lit(1)
+        return F.slice(given, start, F.lit(self.limit))
 
 
 def first(
@@ -146,6 +183,8 @@ def collect(
     where: str | Column | None = None,
 ) -> Aggregation:
     """The values that aren't null, in the order of event time, then as `first` and `last` go: an ARRAY.
+
+    Of a table's rows, which may leave, all values of a group are kept, and those of the same time go by value.
 
     Args:
         of: what is wanted of each row.
