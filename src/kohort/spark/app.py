@@ -289,7 +289,8 @@ class StreamsApp:
                 "batch_optimized": whole batches, also ahead, which is faster and less even.
             lock_ms: how long brokers lock records: set as the group's `share.record.lock.duration.ms` at the start.
                 None leaves that as it is. Locks are renewed while a job runs.
-            processing_timeout_ms: how long they are. A job that takes longer is cancelled, and its records released.
+            processing_timeout_ms: how long they are. Job and functions together have so long; what isn't done by then
+                is cancelled, and its records are released.
             offset_reset: where a new group begins: set as its `share.auto.offset.reset` at the start. None leaves that
                 as it is, by default at the end.
 

@@ -20,6 +20,8 @@ from .virtual_time import run
 
 SENT = dict[str, list[dict[str, Any]]]
 
+LIMITED = QueueSettings(dead_letters="dead", processing_timeout_ms=10_000)
+
 
 class World:
     """A worker with what it reads, does and writes."""
@@ -27,8 +29,9 @@ class World:
     def __init__(
         self,
         consumer: FakeConsumer,
-        outcome: Callable[[int], str | None],
+        outcome: Callable[[int], str | None] = lambda _: "accept",
         *,
+        work: FakeWork | None = None,
         settings: QueueSettings | None = None,
         took_s: float = 0.0,
         down: Collection[str] = (),
@@ -36,7 +39,7 @@ class World:
         functions: tuple[Any, ...] = (),
     ) -> None:
         self.consumer = consumer
-        self.work = FakeWork(outcome, took_s)
+        self.work = work or FakeWork(outcome, took_s)
         self.sent: SENT = {}
         self.down = down
         self.largest = largest
@@ -176,7 +179,81 @@ def test_a_job_that_takes_too_long_is_cancelled_and_not_tried_by_halves() -> Non
         world = World(consumer, lambda _: "accept", settings=settings, took_s=60)
         await world.worker.epoch()
         assert (consumer.outcomes, world.work.jobs) == ({0: RELEASE, 1: RELEASE}, 1)
-        assert asyncio.get_running_loop().time() == 11.0  # with the pause
+        assert asyncio.get_running_loop().time() == 10.0  # without a pause, in which the locks would end
+
+    run(body())
+
+
+class SlowFunctions(FakeWork):
+    """Functions take a minute; those that are in Spark hear that they are cancelled."""
+
+    def __init__(self, *, in_spark: bool, job_s: float = 0.0) -> None:
+        super().__init__(lambda _: "accept", job_s)
+        self.called = 0
+        self._in_spark = in_spark
+
+    async def call(self, function: Callable[[Any, str], object], rows: pa.Table, batch_id: str) -> None:
+        self.called += 1
+        self._took_s = 60.0
+        if await self._is_cancelled():
+            raise RuntimeError("the job was cancelled")
+
+    async def cancel(self) -> None:
+        if not self._in_spark:
+            await asyncio.Event().wait()
+        await super().cancel()
+
+
+def write(rows: pa.Table, batch_id: str) -> None:
+    """Never called: `SlowFunctions` stands for it."""
+
+
+@pytest.mark.parametrize(("delivery", "kind"), [(3, RELEASE), (4, REJECT)])
+def test_a_function_that_takes_too_long_is_cancelled_and_its_records_count_a_delivery(
+    delivery: int, kind: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), delivery=delivery))
+        world = World(consumer, functions=(write,), settings=LIMITED, work=SlowFunctions(in_spark=True))
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: kind}
+        assert asyncio.get_running_loop().time() == 10.0
+
+    run(body())
+    assert "can't be written: the function write isn't done within processing_timeout_ms, 10,000 ms" in caplog.text
+
+
+def test_a_function_that_cannot_be_ended_stops_the_worker_which_acknowledges_nothing() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0)))
+        world = World(consumer, functions=(write,), settings=LIMITED, work=SlowFunctions(in_spark=False))
+        with pytest.raises(ApplicationError, match=r"the function write isn't done within .* doesn't end when"):
+            await world.worker.run(world.stopping, 20.0)
+        assert consumer.outcomes == {}
+        assert asyncio.get_running_loop().time() == 30.0
+
+    run(body())
+
+
+def test_job_and_functions_share_the_time_that_locks_are_renewed_for() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0)))
+        work = SlowFunctions(in_spark=True, job_s=7.0)
+        world = World(consumer, functions=(write, write), settings=LIMITED, work=work)
+        await world.worker.epoch()
+        assert (consumer.outcomes, work.called) == ({0: RELEASE}, 1)
+        assert asyncio.get_running_loop().time() == 10.0
+
+    run(body())
+
+
+def test_a_pause_does_not_outlast_the_renewal_of_locks() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(*(acquired(job(0)) for _ in range(6)))
+        world = World(consumer, lambda _: "accept", settings=LIMITED, down=["out"])
+        for _ in range(6):
+            await world.worker.epoch()
+        assert world.slept == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
     run(body())
 

@@ -1,17 +1,19 @@
 """Goes from epoch to epoch of a queue: acquires, runs the job, writes, acknowledges.
 
 Results and dead letters are written before their records are acknowledged, so that nothing is lost, whenever the worker
-dies; it may be done twice. Locks are renewed by the consumer meanwhile. A record that is released at the broker's limit
+dies; it may be done twice. Locks are renewed by the consumer meanwhile, for `processing_timeout_ms`: what isn't done by
+then is cancelled, and its records are released. A record that is released at the broker's limit
 of deliveries is gone, so what fails at its last delivery is rejected instead, with a dead letter.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,10 +33,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 MOST_FAILED_EPOCHS: Final = 10
 """In a row; then the worker stops."""
 
 _LONGEST_PAUSE_S: Final = 30.0
+
+_CANCEL_S: Final = 20.0
+"""What is cancelled has so long to end. A function that is in Python doesn't hear of it."""
 
 
 class Work(Protocol):
@@ -83,6 +90,7 @@ class QueueWorker:
         self._decoder = RowDecoder(queue)
         self._batches = 0
         self._failed_epochs = 0
+        self._deadline = 0.0
         self._ends = asyncio.Event()
 
     async def run(self, stopping: asyncio.Event, grace_s: float) -> None:
@@ -116,6 +124,7 @@ class QueueWorker:
         records = await self._consumer.acquire()
         if records is None or self._ends.is_set():
             return False
+        self._deadline = self._clock() + self._queue.settings.processing_timeout_ms / 1000
         self._counts.in_flight = records.num_rows
         self._counts.changed()
         try:
@@ -163,19 +172,9 @@ class QueueWorker:
 
     async def _run(self, rows: pa.Table) -> Halved[pa.Table]:
         began = self._clock()
-        ends = began + self._queue.settings.processing_timeout_ms / 1000
 
         async def run(start: int, end: int) -> pa.Table:
-            job = asyncio.create_task(self._work.run(rows.slice(start, end - start)))
-            try:
-                done, _ = await asyncio.wait({job}, timeout=max(0.0, ends - self._clock()))
-                if done:
-                    return await job
-                await self._work.cancel()
-            finally:
-                job.cancel()
-            seconds = self._queue.settings.processing_timeout_ms / 1000
-            raise TimeoutError(f"it took longer than processing_timeout_ms, {seconds:g} s")
+            return await self._limited("the job", lambda: self._work.run(rows.slice(start, end - start)))
 
         def explain(error: Exception) -> str | None:
             if isinstance(error, ProgramError):
@@ -190,6 +189,33 @@ class QueueWorker:
         finally:
             self._counts.job_s += self._clock() - began
 
+    async def _limited(self, what: str, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs something for as long as locks are renewed, and cancels it then.
+
+        Raises:
+            TimeoutError: it isn't done by then.
+            ApplicationError: nor does it end when it is cancelled.
+        """
+        late = f"{what} isn't done within processing_timeout_ms, {self._queue.settings.processing_timeout_ms:,} ms"
+        left = self._deadline - self._clock()
+        if left <= 0:
+            raise TimeoutError(late)
+        running = asyncio.create_task(start())
+        try:
+            done, _ = await asyncio.wait({running}, timeout=left)
+            if done:
+                return await running
+            try:
+                await asyncio.wait_for(self._work.cancel(), _CANCEL_S)
+            except TimeoutError:
+                raise ApplicationError(
+                    f"queue {self._queue.topic}: {late}, and doesn't end when it is cancelled. The worker stops; its "
+                    f"records are handed out again"
+                ) from None
+        finally:
+            running.cancel()
+        raise TimeoutError(late)
+
     async def _write(self, results: pa.Table | None) -> None:
         if results is None or not results.num_rows:
             return
@@ -197,7 +223,9 @@ class QueueWorker:
             await self._send(topic, table)
         for function in self._queue.functions:
             self._batches += 1
-            await self._work.call(function, results, f"{self._queue.topic}-{self._run_id}-{self._batches}")
+            batch_id = f"{self._queue.topic}-{self._run_id}-{self._batches}"
+            name = f"the function {getattr(function, '__name__', function)}"
+            await self._limited(name, functools.partial(self._work.call, function, results, batch_id))
 
     async def _write_letters(self, records: pa.Table, settlement: Settlement) -> tuple[str, Settlement] | None:
         """Writes dead letters; where they can't be together, one by one, without a value that is too large.
@@ -235,13 +263,19 @@ class QueueWorker:
         return None
 
     async def _pause(self, why: str) -> None:
-        """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up."""
+        """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up.
+
+        No longer than locks are renewed: else what is acknowledged then would be lost.
+        """
         self._failed_epochs += 1
         if self._failed_epochs >= MOST_FAILED_EPOCHS:
             raise ApplicationError(
                 f"queue {self._queue.topic}: {self._failed_epochs} epochs in a row have failed, the last one: {why}"
             )
-        pause = asyncio.ensure_future(self._sleep(min(2.0 ** (self._failed_epochs - 1), _LONGEST_PAUSE_S)))
+        left = self._deadline - self._clock()
+        if left <= 0:
+            return
+        pause = asyncio.ensure_future(self._sleep(min(2.0 ** (self._failed_epochs - 1), _LONGEST_PAUSE_S, left)))
         ends = asyncio.ensure_future(self._ends.wait())
         try:
             await asyncio.wait({pause, ends}, return_when=asyncio.FIRST_COMPLETED)
