@@ -13,7 +13,7 @@ from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
 from kohort.spark.program.queues import Queue, QueueDef, QueueSettings
-from kohort.spark.program.registered_outputs import register_schemas
+from kohort.spark.program.registered_outputs import register_outputs, register_schemas
 from kohort.spark.program.registries import registry_of, used_registry
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
@@ -313,7 +313,7 @@ class StreamsApp:
             offset_reset=offset_reset,
         )  # fmt: skip
         settings.check(where, topic)
-        definition = QueueDef(source, settings)
+        definition = QueueDef(source, settings, self._graph.registry)
         self._queues.append(definition)
         return Queue(definition)
 
@@ -409,7 +409,9 @@ class StreamsApp:
             if self._queues:
                 from kohort.spark.queues.running import run_queues
 
-                run_queues(session, self.compile_queues(session), self.settings, progress=progress, stopping=stopping)
+                queues = self.compile_queues(session)
+                register_outputs(output for queue in queues for output in queue.outputs)
+                run_queues(session, queues, self.settings, progress=progress, stopping=stopping)
                 return
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)

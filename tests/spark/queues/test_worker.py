@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kohort.spark.errors import ApplicationError
+from kohort.spark.program.compiled import ToTopic
 from kohort.spark.program.queues import QueueSettings
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.settlement import ACCEPT, REJECT, RELEASE
@@ -19,6 +21,10 @@ from .fakes import FakeConsumer, FakeWork, acquired, job, queue
 from .virtual_time import run
 
 SENT = dict[str, list[dict[str, Any]]]
+
+JSON = ToTopic("out", None, "json", ("id",))
+NO_NULLS = json.dumps({"type": "record", "name": "ids", "fields": [{"name": "id", "type": "long"}]})
+AVRO = ToTopic("ids", None, "avro", ("id",), NO_NULLS)
 
 LIMITED = QueueSettings(dead_letters="dead", processing_timeout_ms=10_000)
 
@@ -37,6 +43,7 @@ class World:
         down: Collection[str] = (),
         largest: int = 1_000,
         functions: tuple[Any, ...] = (),
+        outputs: tuple[ToTopic, ...] = (JSON,),
     ) -> None:
         self.consumer = consumer
         self.work = work or FakeWork(outcome, took_s)
@@ -48,7 +55,7 @@ class World:
         self.stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
         self.worker = QueueWorker(
-            queue(settings, functions=functions), consumer, self.work, self._send, self.counts, "run",
+            queue(settings, functions=functions, outputs=outputs), consumer, self.work, self._send, self.counts, "run",
             sleep=self._sleep, clock=loop.time,
         )  # fmt: skip
 
@@ -76,7 +83,7 @@ def test_each_record_becomes_what_its_row_says() -> None:
         assert [each["__streams.errors.offset"] for each in said] == [b"2", b"3", b"4"]
         assert said[0]["__streams.errors.message"] == b"the program rejects it"
         assert said[2]["__streams.errors.message"] == b"the record has no value"
-        assert (world.counts.in_flight, world.counts.epochs) == (0, 1)
+        assert (world.counts.in_flight, world.counts.epochs, world.counts.dead_letters) == (0, 1, 3)
 
     run(body())
 
@@ -112,6 +119,7 @@ def test_where_all_fails_the_worker_pauses_longer_and_longer_and_then_stops() ->
             await world.worker.run(world.stopping, 20.0)
         assert world.slept == [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * (MOST_FAILED_EPOCHS - 6)]
         assert set(consumer.outcomes.values()) == {RELEASE}
+        assert world.counts.failure == "the database is down"
 
     run(body())
 
@@ -168,6 +176,40 @@ def test_a_function_gets_what_is_accepted_and_if_it_fails_all_is_released() -> N
         await world.worker.epoch()
         assert calls == [([0], "jobs-run-1"), ([0], "jobs-run-2")]
         assert consumer.outcomes == {0: ACCEPT, 1: REJECT, 2: RELEASE}
+
+    run(body())
+
+
+def test_a_row_that_a_format_cannot_hold_rejects_its_record_alone() -> None:
+    called: list[int] = []
+
+    def write(rows: pa.Table, batch_id: str) -> None:
+        called.extend(rows["id"].to_pylist())
+
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(1), b'{"id": null}', job(3)))
+        world = World(consumer, functions=(write,), outputs=(JSON, AVRO))
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: ACCEPT, 1: REJECT, 2: ACCEPT}
+        assert [each["value"] for each in world.sent["out"]] == [b'{"id": 1}', b'{"id": 3}']
+        assert [each["value"] for each in world.sent["ids"]] == [b"\x02", b"\x06"]
+        (letter,) = world.sent["dead"]
+        assert letter["value"] == b'{"id": null}'
+        assert letter["headers"][0]["value"].startswith(b"can't be written to ids as avro: ")
+        assert (called, world.slept) == ([1, 3], [])
+
+    run(body())
+
+
+def test_a_row_that_is_too_large_rejects_its_record_alone() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(1), job(2), job(10**15), job(4)))
+        world = World(consumer, largest=12)
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: ACCEPT, 1: ACCEPT, 2: REJECT, 3: ACCEPT}
+        assert [each["value"] for each in world.sent["out"]] == [job(1), job(2), job(4)]
+        (letter,) = world.sent["dead"]
+        assert letter["headers"][0]["value"] == b"can't be written to out: a row is too large"
 
     run(body())
 

@@ -89,8 +89,11 @@ class QueueConsumer:
                 break
             batches.append(batch)
             rows += batch.num_rows
-        self._counts.acquired += rows
-        return pa.Table.from_batches(batches) if batches else None
+        if not batches:
+            return None
+        records = pa.Table.from_batches(batches)
+        self._counts.handed_out(records)
+        return records
 
     async def acknowledge(self, records: pa.Table, settlement: Settlement) -> None:
         """See `Acquiring`. What doesn't count is counted as lost."""

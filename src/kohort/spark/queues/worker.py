@@ -23,9 +23,10 @@ from kohort.spark.queues.acquired_rows import RowDecoder
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.consumer import Acquiring
 from kohort.spark.queues.counts import QueueCounts
+from kohort.spark.queues.epoch import QueueEpoch
 from kohort.spark.queues.halving import Halved, halved
 from kohort.spark.queues.records_out import dead_letters, output_records, without_values
-from kohort.spark.queues.settlement import ACCEPT, REJECT, Settlement, accepted_results, settle
+from kohort.spark.queues.settlement import REJECT, Settlement
 from kohort.spark.runtime.plain_errors import plain
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class QueueWorker:
     """Works on a queue until it is stopped.
 
     Args:
-        send: delivers records to a topic.
+        send: delivers records to a topic. ValueError: one is too large.
         run_id: differs from run to run; batch ids begin with it.
         sleep: waits so many seconds.
         clock: in seconds.
@@ -150,16 +151,15 @@ class QueueWorker:
         results = pa.concat_tables(made.results) if made.results else None
         failed = {int(good[row]): why for row, why in made.failed.items()}
         try:
-            settlement = settle(records, results, rules, failed, bad)
-            written = None if results is None else accepted_results(records, results, settlement)
+            epoch = QueueEpoch(records, results, rules, failed, dict(bad))
         except ValueError as error:
             raise ApplicationError(f"queue {self._queue.topic}: {error}") from error
-        problem = await self._problem_of(self._write(written))
+        problem = await self._problem_of(self._write(epoch))
         if problem is not None:
             why = f"what came of {records.num_rows} records can't be written: {problem}"
             log.warning("queue %s: %s. They are released, or rejected at their last delivery", self._queue.topic, why)
-            failed |= dict.fromkeys(settlement.rows(ACCEPT).tolist(), why)
-            settlement = settle(records, results, rules, failed, bad)
+            epoch.release(why)
+        settlement = epoch.settlement
         unwritten = await self._write_letters(records, settlement)
         if unwritten is not None:
             problem, settlement = unwritten
@@ -167,6 +167,7 @@ class QueueWorker:
             await self._pause(problem or next(iter(made.failed.values())))
         else:
             self._failed_epochs = 0
+            self._counts.failure = None
         self._log_rejected(records, settlement)
         return settlement
 
@@ -216,16 +217,38 @@ class QueueWorker:
             running.cancel()
         raise TimeoutError(late)
 
-    async def _write(self, results: pa.Table | None) -> None:
-        if results is None or not results.num_rows:
+    async def _write(self, epoch: QueueEpoch) -> None:
+        """Writes to topics, then gives functions what is left. A row that can't be written rejects its record."""
+        if not epoch.accepted.num_rows:
             return
-        for topic, table in output_records(self._queue, results):
-            await self._send(topic, table)
+        output = output_records(self._queue, epoch.accepted)
+        if output.unwritable:
+            epoch.reject(output.unwritable)
+            output = output_records(self._queue, epoch.accepted)
+        too_large: dict[int, str] = {}
+        for topic, table in output.topics:
+            too_large |= await self._send_rows(topic, table)
+        epoch.reject(too_large)
+        if not epoch.accepted.num_rows:
+            return
         for function in self._queue.functions:
             self._batches += 1
             batch_id = f"{self._queue.topic}-{self._run_id}-{self._batches}"
             name = f"the function {getattr(function, '__name__', function)}"
-            await self._limited(name, functools.partial(self._work.call, function, results, batch_id))
+            await self._limited(name, functools.partial(self._work.call, function, epoch.accepted, batch_id))
+
+    async def _send_rows(self, topic: str, table: pa.Table) -> dict[int, str]:
+        """Delivers records, by halves where one can't be one, and says which and why."""
+        try:
+            await self._send(topic, table)
+        except ValueError as error:
+            if table.num_rows == 1:
+                return {0: f"can't be written to {topic}: {plain(error)}"}
+        else:
+            return {}
+        middle = table.num_rows // 2
+        errors = await self._send_rows(topic, table.slice(0, middle))
+        return errors | {middle + row: why for row, why in (await self._send_rows(topic, table.slice(middle))).items()}
 
     async def _write_letters(self, records: pa.Table, settlement: Settlement) -> tuple[str, Settlement] | None:
         """Writes dead letters; where they can't be together, one by one, without a value that is too large.
@@ -239,13 +262,16 @@ class QueueWorker:
             return None
         letters = dead_letters(self._queue.topic, records, rejected, settlement.reasons)
         if await self._problem_of(self._send(topic, letters)) is None:
+            self._counts.dead_letters += len(rejected)
             return None
         for number in range(len(rejected)):
             letter = letters.slice(number, 1)
-            if await self._problem_of(self._send(topic, letter)) is None:
-                continue
-            problem = await self._problem_of(self._send(topic, without_values(letter)))
+            problem = await self._problem_of(self._send(topic, letter))
             if problem is not None:
+                problem = await self._problem_of(self._send(topic, without_values(letter)))
+            if problem is None:
+                self._counts.dead_letters += 1
+            else:
                 left = rejected[number:]
                 why = f"{len(left)} dead letters can't be written: {problem}"
                 log.warning("queue %s: %s. Their records stay locked, and come again", self._queue.topic, why)
@@ -268,6 +294,7 @@ class QueueWorker:
         No longer than locks are renewed: else what is acknowledged then would be lost.
         """
         self._failed_epochs += 1
+        self._counts.failure = why
         if self._failed_epochs >= MOST_FAILED_EPOCHS:
             raise ApplicationError(
                 f"queue {self._queue.topic}: {self._failed_epochs} epochs in a row have failed, the last one: {why}"
