@@ -35,14 +35,6 @@ def test_records_are_counted_when_brokers_know() -> None:
     told(counts, (6, 7, ACCEPT), error=ErrorCode.INVALID_RECORD_STATE)
     told(counts, (8, 9, RENEW), error=ErrorCode.INVALID_RECORD_STATE)
     assert counts.line() == "10 acquired, 4 accepted, 1 released, 1 rejected, 2 lost, 2 in flight, 4 renewed"
-    assert not counts.not_renewable
-
-
-def test_a_broker_that_renews_nothing_is_noticed() -> None:
-    counts = QueueCounts("jobs")
-    told(counts, (0, 3, RENEW), error=ErrorCode.UNSUPPORTED_VERSION)
-    assert counts.not_renewable
-    assert counts.lost == 0
 
 
 def test_lines_come_at_most_every_ten_seconds_and_at_the_end() -> None:

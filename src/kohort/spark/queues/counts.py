@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from kohort.client.sharing.acknowledgements import AcknowledgeType
 from kohort.client.sharing.shared_partitions import AcknowledgementResult
-from kohort.protocol.errors import ErrorCode, KafkaError
 
 _NAMES: Final = {
     AcknowledgeType.ACCEPT: "accepted",
@@ -38,7 +37,6 @@ class QueueCounts:
         failed_jobs: jobs that failed.
         job_s: how long jobs took, in all.
         failure: why nothing came of the latest epoch; None if something did.
-        not_renewable: whether a broker has said that it renews no locks.
         changed: called after each change.
     """
 
@@ -56,7 +54,6 @@ class QueueCounts:
     failed_jobs: int = 0
     job_s: float = 0.0
     failure: str | None = None
-    not_renewable: bool = False
     changed: Callable[[], object] = field(default=lambda: None, repr=False)
 
     def handed_out(self, records: pa.Table) -> None:
@@ -74,8 +71,6 @@ class QueueCounts:
                 setattr(self, name, getattr(self, name) + records)
             elif not each.renews:
                 self.lost += records
-            elif isinstance(result.error, KafkaError) and result.error.code is ErrorCode.UNSUPPORTED_VERSION:
-                self.not_renewable = True
         self.changed()
 
     def page(self) -> dict[str, Any]:
