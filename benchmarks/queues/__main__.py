@@ -31,6 +31,7 @@ from benchmarks.broker import peers
 from benchmarks.queues.contenders import CONTENDERS, Contender, Workers
 from benchmarks.queues.rows import Results, Rows
 from tests.interop.topics import create_topic
+from tests.tools import JAVA, need
 
 WAIT_MS: Final = 5
 WARM_UP: Final = 2_000
@@ -144,6 +145,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.queues", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few rows, one worker: for CI")
     options = parser.parse_args()
+    need(JAVA)
     scale = QUICK if options.quick else FULL
     console = Console(width=None if Console().is_terminal else 120)
     with tempfile.TemporaryDirectory() as kept:
