@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import signal
 import sys
 import tempfile
 import time
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from rich.console import Console
 from rich.table import Table
 
@@ -99,6 +100,9 @@ class Benchmark:
         admin = AdminClient({"bootstrap.servers": self._servers})
         for topic in (f"{name}-rows", f"{name}-done"):
             create_topic(admin, topic, 1)
+        earliest = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+        group = ConfigResource(ResourceType.GROUP, name, incremental_configs=[earliest])
+        admin.incremental_alter_configs([group])[group].result()
         rows, results = Rows(self._servers, name, ms), Results(self._servers, name)
         with Workers(contender, self._servers, name, work, self._directory) as processes:
             processes.start(workers)
@@ -146,6 +150,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="few rows, one worker: for CI")
     options = parser.parse_args()
     need(JAVA)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C does: what was started is ended
     scale = QUICK if options.quick else FULL
     console = Console(width=None if Console().is_terminal else 120)
     with tempfile.TemporaryDirectory() as kept:
