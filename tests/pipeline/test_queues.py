@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark import ProgramError, StreamsApp
-from kohort.spark.jobs.session_settings import session_settings
-from kohort.spark.queues.counts import QueueCounts
-from kohort.spark.queues.jobs import QueueJobs
-from kohort.spark.queues.running import SparkWork
-from kohort.spark.queues.settlement import ACCEPT, RELEASE
-from kohort.spark.queues.worker import QueueWorker
 from kohort.spark.testing import QueueDriver
 from tests.spark.formats.fake_registry import fake_registry
-from tests.spark.queues.fakes import TOPIC, FakeConsumer, acquired, job
-from tests.waiting import run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,43 +87,6 @@ def test_results_are_written_with_registered_schemas(spark: SparkSession, kind: 
         (version,) = server.subjects["thumbs"]
         assert registered["value"][:5] == b"\0" + version["id"].to_bytes(4)
         assert plain["value"] == b"\0\x02a\0\x18"
-
-
-def test_a_function_whose_spark_job_takes_too_long_is_cancelled_and_the_next_epoch_is_done(
-    spark: SparkSession,
-) -> None:
-    batches: list[str] = []
-
-    def write(rows: DataFrame, batch_id: str) -> None:
-        batches.append(batch_id)
-        if len(batches) == 1:
-            rows.select(waited("id")).collect()
-
-    @F.udf("long")
-    def waited(number: int) -> int:
-        time.sleep(600)
-        return number
-
-    async def body() -> None:
-        app = StreamsApp("slow")
-        app.queue(TOPIC, schema="id LONG", processing_timeout_ms=3_000).process().for_each_batch(write)
-        (queue,) = app.compile_queues(spark)
-        consumer = FakeConsumer(acquired(job(0)), acquired(job(0), delivery=2))
-        work = SparkWork(QueueJobs(spark, queue), TOPIC)
-        worker = QueueWorker(queue, consumer, work, no_topics, QueueCounts(TOPIC), "run", clock=time.monotonic)
-        with session_settings(spark, 1):
-            await worker.epoch()
-            assert consumer.outcomes == {0: RELEASE}
-            await worker.epoch()
-            assert consumer.outcomes == {0: ACCEPT}
-        work.close()
-
-    run(body())
-    assert batches == ["jobs-run-1", "jobs-run-2"]
-
-
-async def no_topics(topic: str, records: pa.Table) -> None:
-    """The queue writes none."""
 
 
 def test_a_description_has_topics_steps_and_outcomes(spark: SparkSession) -> None:
