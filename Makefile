@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-test-driver bench-restore bench-memory bench-driver
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-queues bench-test-driver bench-restore bench-memory bench-driver
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -146,6 +146,9 @@ bench-processors: $(READY) ## A function that keeps state by key, beside Spark's
 
 bench-test-driver: $(READY) ## The test driver's steps, program by program (needs Java)
 	@$(BIN)/python -m benchmarks.driver_steps $(BENCH)
+
+bench-queues: $(READY) ## Work queues with 1, 2 and 4 workers, beside a stream and librdkafka's share consumer (needs Java)
+	@$(BIN)/python -m benchmarks.queues $(BENCH)
 
 bench-restore: $(READY) ## Restoring a store of 5 million keys, and restarts, beside Kafka Streams (the peer needs Maven with a JDK)
 	@$(BIN)/python -m benchmarks.restore $(BENCH)

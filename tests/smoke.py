@@ -73,6 +73,7 @@ SMOKES: Final = {
     "bench-nexmark": Smoke("equal to the batch", ("BENCH=--quick",), (JAVA,)),
     "bench-processors": Smoke("the keys a second", ("BENCH=--quick",), (JAVA,)),
     "bench-test-driver": Smoke("Later ones take", ("BENCH=--quick",), (JAVA,)),
+    "bench-queues": Smoke("one of two killed", ("BENCH=--quick",), (JAVA,)),
     "bench-restore": Smoke("records/s", ("BENCH=--quick",), (JAVA,)),
     "bench-memory": Smoke("driver's Python", ("BENCH=--quick",), (JAVA, MAVEN)),
     "bench-driver": Smoke("prior values", ("BENCH=--quick",)),

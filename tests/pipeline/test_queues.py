@@ -12,6 +12,7 @@ import pytest
 
 from kohort.spark import ProgramError, StreamsApp
 from kohort.spark.testing import QueueDriver
+from tests.spark.formats.fake_registry import fake_registry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,6 +74,21 @@ def test_records_go_through_functions_of_arrow_that_keep_who_they_are(spark: Spa
     assert batches == [([1, 2, 4], "images-test-1")]
 
 
+@pytest.mark.parametrize("kind", ["avro", "json_schema", "protobuf"])
+def test_results_are_written_with_registered_schemas(spark: SparkSession, kind: str) -> None:
+    with fake_registry() as server:
+        app = StreamsApp("thumbnails", schema_registry=server.registry())
+        queue_of(app).process().to("thumbnails", format=kind, subject="thumbs").to(
+            "plain", format="avro", schema_registry=False
+        )
+        with QueueDriver(app, spark) as driver:
+            assert driver.pipe("images", [{"id": "a", "size": 12}]) == ["accept"]
+            (registered,), (plain,) = driver.output("thumbnails"), driver.output("plain")
+        (version,) = server.subjects["thumbs"]
+        assert registered["value"][:5] == b"\0" + version["id"].to_bytes(4)
+        assert plain["value"] == b"\0\x02a\0\x18"
+
+
 def test_a_description_has_topics_steps_and_outcomes(spark: SparkSession) -> None:
     app = StreamsApp("thumbnails")
     queue_of(app).with_columns(outcome="'accept'").process(outcome="outcome").to("thumbnails")
@@ -118,6 +134,10 @@ def to_itself(app: StreamsApp) -> None:
     app.queue("images", schema="id STRING", dead_letters="images")
 
 
+def no_registry(app: StreamsApp) -> None:
+    queue_of(app).process().to("thumbnails", format="protobuf")
+
+
 def none_at_a_time(app: StreamsApp) -> None:
     queue_of(app, max_records=0)
 
@@ -133,6 +153,7 @@ def none_at_a_time(app: StreamsApp) -> None:
         (beside_a_stream, "an application has streams or queues, not both"),
         (twice, "it is processed already, and a record is acknowledged once"),
         (to_itself, "its dead letters can't go to the topic itself"),
+        (no_registry, r"to\('thumbnails'\): format=\"protobuf\" needs a registry: say schema_registry="),
         (none_at_a_time, "max_records=0 must be a whole number, 1 or more"),
     ],
 )

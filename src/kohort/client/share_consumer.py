@@ -226,6 +226,10 @@ class ShareConsumer(Lifecycle):
         """Whether records are locked for it that it hasn't given yet: the next call gives some at once."""
         return self._running().delivery.buffered
 
+    def renews_locks(self) -> bool | None:
+        """Whether the brokers that it reads from renew locks, as of Apache Kafka 4.2; None: it has read from none."""
+        return self._running().renews_locks
+
     # Acknowledging.
 
     def acknowledge(

@@ -14,7 +14,7 @@ from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
 from kohort.spark.program.notes import tell
 from kohort.spark.program.queues import Queue, QueueDef, QueueSettings
-from kohort.spark.program.registered_outputs import register_schemas
+from kohort.spark.program.registered_outputs import register_outputs, register_schemas
 from kohort.spark.program.registries import registry_of, used_registry
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
@@ -290,7 +290,8 @@ class StreamsApp:
                 "batch_optimized": whole batches, also ahead, which is faster and less even.
             lock_ms: how long brokers lock records: set as the group's `share.record.lock.duration.ms` at the start.
                 None leaves that as it is. Locks are renewed while a job runs.
-            processing_timeout_ms: how long they are. A job that takes longer is cancelled, and its records released.
+            processing_timeout_ms: how long they are. Job and functions together have so long; what isn't done by then
+                is cancelled, and its records are released.
             offset_reset: where a new group begins: set as its `share.auto.offset.reset` at the start. None leaves that
                 as it is, by default at the end.
 
@@ -313,7 +314,7 @@ class StreamsApp:
             offset_reset=offset_reset,
         )  # fmt: skip
         settings.check(where, topic)
-        definition = QueueDef(source, settings)
+        definition = QueueDef(source, settings, self._graph.registry)
         self._queues.append(definition)
         return Queue(definition)
 
@@ -409,7 +410,9 @@ class StreamsApp:
             if self._queues:
                 from kohort.spark.queues.running import run_queues
 
-                run_queues(session, self.compile_queues(session), self.settings, progress=progress, stopping=stopping)
+                queues = self.compile_queues(session)
+                register_outputs(output for queue in queues for output in queue.outputs)
+                run_queues(session, queues, self.settings, progress=progress, stopping=stopping)
                 return
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode
+from kohort.protocol.message import Request
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
@@ -32,6 +33,7 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 _Fetched = ShareFetchResponse.TopicResponse
 _Acknowledged = ShareAcknowledgeResponse.TopicResponse
 _Range = tuple[int, int, tuple[int, ...]]
+_LIMITED: dict[str, type[Request]] = {"acknowledge": ShareAcknowledgeRequest, "fetch": ShareFetchRequest}
 
 
 class ShareBroker:
@@ -40,6 +42,7 @@ class ShareBroker:
     Args:
         count: records in its log; batches of `batch`.
         lock_ms: what it says of its locks; they end when a test says so (`end_locks`).
+        versions: the versions of "acknowledge" and "fetch" that it has, if not all.
 
     Attributes:
         accepted, archived: offsets that are done; `taken` has each acknowledgement that counted, in order.
@@ -62,7 +65,7 @@ class ShareBroker:
                 ShareFetchRequest: self._fetch,
                 ShareAcknowledgeRequest: self._acknowledge,
             },
-            versions={ShareAcknowledgeRequest: versions["acknowledge"]} if "acknowledge" in versions else {},
+            versions={_LIMITED[name]: each for name, each in versions.items()},
             node_id=node_id,
         )
         self.batches = [(first, _batch(first, min(batch, count - first))) for first in range(0, count, batch)]

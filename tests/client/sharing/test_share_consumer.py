@@ -307,7 +307,9 @@ def test_brokers_that_cannot_renew_are_not_asked_to() -> None:
     async def scenario() -> None:
         async with ShareBroker(2, lock_ms=40, acknowledge=(1, 1)).running() as broker:
             async with consuming(broker, share_acknowledgement_mode="explicit") as (consumer, results):
+                assert consumer.renews_locks() is None
                 one, two = await take(consumer, 2)
+                assert consumer.renews_locks() is False
                 consumer.acknowledge(one, AcknowledgeType.RENEW)
                 consumer.acknowledge(two)
                 await consumer.commit()

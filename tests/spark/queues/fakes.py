@@ -28,16 +28,18 @@ INTERNAL = [
 
 
 def queue(
-    settings: QueueSettings | None = None, *, functions: Sequence[Any] = (), writes: bool = True
+    settings: QueueSettings | None = None,
+    *,
+    functions: Sequence[Any] = (),
+    outputs: Sequence[ToTopic] = (ToTopic("out", None, "json", ("id",)),),
 ) -> CompiledQueue:
     """Rows of `id`, which become rows of `id` and `outcome`."""
     settings = settings or QueueSettings(dead_letters="dead")
     source = SourceSpec(TOPIC, VALUES, "json", (), None, "earliest", Drop(), None)
     result = T.StructType([*VALUES.fields, T.StructField("outcome", T.StringType()), *INTERNAL])
-    outputs = (ToTopic("out", None, "json", ("id",)),)
     rules = Rules("outcome", None, "accept", settings.max_deliveries)
     return CompiledQueue(
-        source, settings, rules, (), T.StructType([*VALUES.fields, *INTERNAL]), result, outputs, tuple(functions)
+        source, settings, rules, (), T.StructType([*VALUES.fields, *INTERNAL]), result, tuple(outputs), tuple(functions)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.running import set_up
 from kohort.spark.queues.settlement import ACCEPT, REJECT, RELEASE, Settlement
 from kohort.testing.broker import Broker
+from tests.client.sharing.share_broker import TOPIC as OLD_TOPIC
+from tests.client.sharing.share_broker import ShareBroker
 from tests.waiting import run, until
 
 from .fakes import TOPIC, job, queue
@@ -114,6 +117,29 @@ def test_where_the_group_forbids_it_no_lock_is_renewed_and_that_is_said(caplog: 
         AppSettings.of("workers", "localhost:1").client, "workers", queue(), QueueCounts(TOPIC), renewed=False
     )
     assert "locks aren't renewed, since the group's share.renew.acknowledge.enable is off" in caplog.text
+
+
+def test_a_broker_that_knows_no_renewals_is_said_once_and_work_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """As Apache Kafka 4.1."""
+
+    async def scenario() -> None:
+        async with ShareBroker(20, acknowledge=(1, 1), fetch=(1, 1)).running() as broker:
+            old = queue(SETTINGS)
+            old = replace(old, source=replace(old.source, topic=OLD_TOPIC))
+            settings = AppSettings.of("workers", broker.scripted.address)
+            counts = QueueCounts(OLD_TOPIC)
+            consumer = QueueConsumer(settings.client, settings.application_id, old, counts)
+            await consumer.start()
+            try:
+                while counts.accepted < 20:
+                    records = await acquired(consumer)
+                    await consumer.acknowledge(records, all_of(records, ACCEPT))
+            finally:
+                await consumer.close()
+            assert broker.accepted == set(range(20))
+
+    run(scenario())
+    assert caplog.text.count("locks aren't renewed, since a broker is older than Apache Kafka 4.2") == 1
 
 
 def test_a_group_is_set_up_as_the_queue_says() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import urllib.error
 import urllib.request
 
+import pyarrow as pa
 import pytest
 
 from kohort.client.sharing.acknowledgements import Acknowledgement, AcknowledgeType
@@ -15,7 +17,7 @@ from kohort.client.types import TopicPartition
 from kohort.http_access import OPEN, HttpAccess
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.spark.queues.counts import QueueCounts
-from kohort.spark.queues.metrics import MetricsServer, QueueMetrics
+from kohort.spark.queues.http_server import QueueServer
 from kohort.spark.queues.progress import QueueProgress
 
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
@@ -33,14 +35,6 @@ def test_records_are_counted_when_brokers_know() -> None:
     told(counts, (6, 7, ACCEPT), error=ErrorCode.INVALID_RECORD_STATE)
     told(counts, (8, 9, RENEW), error=ErrorCode.INVALID_RECORD_STATE)
     assert counts.line() == "10 acquired, 4 accepted, 1 released, 1 rejected, 2 lost, 2 in flight, 4 renewed"
-    assert not counts.not_renewable
-
-
-def test_a_broker_that_renews_nothing_is_noticed() -> None:
-    counts = QueueCounts("jobs")
-    told(counts, (0, 3, RENEW), error=ErrorCode.UNSUPPORTED_VERSION)
-    assert counts.not_renewable
-    assert counts.lost == 0
 
 
 def test_lines_come_at_most_every_ten_seconds_and_at_the_end() -> None:
@@ -57,10 +51,11 @@ def test_lines_come_at_most_every_ten_seconds_and_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("access", [OPEN, HttpAccess(b"a token of some length")])
-def test_metrics_are_served_to_who_may_ask(access: HttpAccess) -> None:
+def test_metrics_counts_and_health_are_served_to_who_may_ask(access: HttpAccess) -> None:
     async def body() -> str:
-        counts = QueueCounts("jobs", acquired=3, in_flight=2, job_s=1.5)
-        server = MetricsServer(QueueMetrics([counts]), "127.0.0.1", 0, access)
+        counts = QueueCounts("jobs", in_flight=2, job_s=1.5, dead_letters=1)
+        counts.handed_out(pa.table({"delivery_count": pa.array([1, 2, 1], pa.int16())}))
+        server = QueueServer([counts], "127.0.0.1", 0, access)
         await server.start()
 
         def page(path: str, token: str | None) -> str:
@@ -77,11 +72,20 @@ def test_metrics_are_served_to_who_may_ask(access: HttpAccess) -> None:
             token = None if access is OPEN else "a token of some length"
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 await asyncio.to_thread(page, "/stores", token)
+            assert json.loads(await asyncio.to_thread(page, "/health", token))["status"] == "running"
+            queues = json.loads(await asyncio.to_thread(page, "/queues", token))
+            assert (queues["jobs"]["acquired"], queues["jobs"]["deliveries"]) == (3, {"1": 2, "2": 1})
+            counts.failure = "no broker"
+            with pytest.raises(urllib.error.HTTPError, match="503") as failing:
+                await asyncio.to_thread(page, "/health", token)
+            assert json.loads(failing.value.read()) == {"status": "failing", "failures": {"jobs": "no broker"}}
             return await asyncio.to_thread(page, "/metrics", token)
         finally:
             await server.close()
 
     text = asyncio.run(body())
     assert 'kohort_queue_records_total{outcome="acquired",queue="jobs"} 3.0' in text
+    assert 'kohort_queue_deliveries_total{delivery="2",queue="jobs"} 1.0' in text
+    assert 'kohort_queue_dead_letters_total{queue="jobs"} 1.0' in text
     assert 'kohort_queue_in_flight_records{queue="jobs"} 2.0' in text
     assert 'kohort_queue_job_seconds_total{queue="jobs"} 1.5' in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kohort.spark.errors import ApplicationError
+from kohort.spark.program.compiled import ToTopic
 from kohort.spark.program.queues import QueueSettings
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.settlement import ACCEPT, REJECT, RELEASE
@@ -20,6 +22,12 @@ from .virtual_time import run
 
 SENT = dict[str, list[dict[str, Any]]]
 
+JSON = ToTopic("out", None, "json", ("id",))
+NO_NULLS = json.dumps({"type": "record", "name": "ids", "fields": [{"name": "id", "type": "long"}]})
+AVRO = ToTopic("ids", None, "avro", ("id",), NO_NULLS)
+
+LIMITED = QueueSettings(dead_letters="dead", processing_timeout_ms=10_000)
+
 
 class World:
     """A worker with what it reads, does and writes."""
@@ -27,16 +35,18 @@ class World:
     def __init__(
         self,
         consumer: FakeConsumer,
-        outcome: Callable[[int], str | None],
+        outcome: Callable[[int], str | None] = lambda _: "accept",
         *,
+        work: FakeWork | None = None,
         settings: QueueSettings | None = None,
         took_s: float = 0.0,
         down: Collection[str] = (),
         largest: int = 1_000,
         functions: tuple[Any, ...] = (),
+        outputs: tuple[ToTopic, ...] = (JSON,),
     ) -> None:
         self.consumer = consumer
-        self.work = FakeWork(outcome, took_s)
+        self.work = work or FakeWork(outcome, took_s)
         self.sent: SENT = {}
         self.down = down
         self.largest = largest
@@ -45,7 +55,7 @@ class World:
         self.stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
         self.worker = QueueWorker(
-            queue(settings, functions=functions), consumer, self.work, self._send, self.counts, "run",
+            queue(settings, functions=functions, outputs=outputs), consumer, self.work, self._send, self.counts, "run",
             sleep=self._sleep, clock=loop.time,
         )  # fmt: skip
 
@@ -73,7 +83,7 @@ def test_each_record_becomes_what_its_row_says() -> None:
         assert [each["__streams.errors.offset"] for each in said] == [b"2", b"3", b"4"]
         assert said[0]["__streams.errors.message"] == b"the program rejects it"
         assert said[2]["__streams.errors.message"] == b"the record has no value"
-        assert (world.counts.in_flight, world.counts.epochs) == (0, 1)
+        assert (world.counts.in_flight, world.counts.epochs, world.counts.dead_letters) == (0, 1, 3)
 
     run(body())
 
@@ -109,6 +119,7 @@ def test_where_all_fails_the_worker_pauses_longer_and_longer_and_then_stops() ->
             await world.worker.run(world.stopping, 20.0)
         assert world.slept == [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * (MOST_FAILED_EPOCHS - 6)]
         assert set(consumer.outcomes.values()) == {RELEASE}
+        assert world.counts.failure == "the database is down"
 
     run(body())
 
@@ -169,6 +180,40 @@ def test_a_function_gets_what_is_accepted_and_if_it_fails_all_is_released() -> N
     run(body())
 
 
+def test_a_row_that_a_format_cannot_hold_rejects_its_record_alone() -> None:
+    called: list[int] = []
+
+    def write(rows: pa.Table, batch_id: str) -> None:
+        called.extend(rows["id"].to_pylist())
+
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(1), b'{"id": null}', job(3)))
+        world = World(consumer, functions=(write,), outputs=(JSON, AVRO))
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: ACCEPT, 1: REJECT, 2: ACCEPT}
+        assert [each["value"] for each in world.sent["out"]] == [b'{"id": 1}', b'{"id": 3}']
+        assert [each["value"] for each in world.sent["ids"]] == [b"\x02", b"\x06"]
+        (letter,) = world.sent["dead"]
+        assert letter["value"] == b'{"id": null}'
+        assert letter["headers"][0]["value"].startswith(b"can't be written to ids as avro: ")
+        assert (called, world.slept) == ([1, 3], [])
+
+    run(body())
+
+
+def test_a_row_that_is_too_large_rejects_its_record_alone() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(1), job(2), job(10**15), job(4)))
+        world = World(consumer, largest=12)
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: ACCEPT, 1: ACCEPT, 2: REJECT, 3: ACCEPT}
+        assert [each["value"] for each in world.sent["out"]] == [job(1), job(2), job(4)]
+        (letter,) = world.sent["dead"]
+        assert letter["headers"][0]["value"] == b"can't be written to out: a row is too large"
+
+    run(body())
+
+
 def test_a_job_that_takes_too_long_is_cancelled_and_not_tried_by_halves() -> None:
     async def body() -> None:
         consumer = FakeConsumer(acquired(job(0), job(1)))
@@ -176,7 +221,81 @@ def test_a_job_that_takes_too_long_is_cancelled_and_not_tried_by_halves() -> Non
         world = World(consumer, lambda _: "accept", settings=settings, took_s=60)
         await world.worker.epoch()
         assert (consumer.outcomes, world.work.jobs) == ({0: RELEASE, 1: RELEASE}, 1)
-        assert asyncio.get_running_loop().time() == 11.0  # with the pause
+        assert asyncio.get_running_loop().time() == 10.0  # without a pause, in which the locks would end
+
+    run(body())
+
+
+class SlowFunctions(FakeWork):
+    """Functions take a minute; those that are in Spark hear that they are cancelled."""
+
+    def __init__(self, *, in_spark: bool, job_s: float = 0.0) -> None:
+        super().__init__(lambda _: "accept", job_s)
+        self.called = 0
+        self._in_spark = in_spark
+
+    async def call(self, function: Callable[[Any, str], object], rows: pa.Table, batch_id: str) -> None:
+        self.called += 1
+        self._took_s = 60.0
+        if await self._is_cancelled():
+            raise RuntimeError("the job was cancelled")
+
+    async def cancel(self) -> None:
+        if not self._in_spark:
+            await asyncio.Event().wait()
+        await super().cancel()
+
+
+def write(rows: pa.Table, batch_id: str) -> None:
+    """Never called: `SlowFunctions` stands for it."""
+
+
+@pytest.mark.parametrize(("delivery", "kind"), [(3, RELEASE), (4, REJECT)])
+def test_a_function_that_takes_too_long_is_cancelled_and_its_records_count_a_delivery(
+    delivery: int, kind: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0), delivery=delivery))
+        world = World(consumer, functions=(write,), settings=LIMITED, work=SlowFunctions(in_spark=True))
+        await world.worker.epoch()
+        assert consumer.outcomes == {0: kind}
+        assert asyncio.get_running_loop().time() == 10.0
+
+    run(body())
+    assert "can't be written: the function write isn't done within processing_timeout_ms, 10,000 ms" in caplog.text
+
+
+def test_a_function_that_cannot_be_ended_stops_the_worker_which_acknowledges_nothing() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0)))
+        world = World(consumer, functions=(write,), settings=LIMITED, work=SlowFunctions(in_spark=False))
+        with pytest.raises(ApplicationError, match=r"the function write isn't done within .* doesn't end when"):
+            await world.worker.run(world.stopping, 20.0)
+        assert consumer.outcomes == {}
+        assert asyncio.get_running_loop().time() == 30.0
+
+    run(body())
+
+
+def test_job_and_functions_share_the_time_that_locks_are_renewed_for() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0)))
+        work = SlowFunctions(in_spark=True, job_s=7.0)
+        world = World(consumer, functions=(write, write), settings=LIMITED, work=work)
+        await world.worker.epoch()
+        assert (consumer.outcomes, work.called) == ({0: RELEASE}, 1)
+        assert asyncio.get_running_loop().time() == 10.0
+
+    run(body())
+
+
+def test_a_pause_does_not_outlast_the_renewal_of_locks() -> None:
+    async def body() -> None:
+        consumer = FakeConsumer(*(acquired(job(0)) for _ in range(6)))
+        world = World(consumer, lambda _: "accept", settings=LIMITED, down=["out"])
+        for _ in range(6):
+            await world.worker.epoch()
+        assert world.slept == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
     run(body())
 

@@ -69,6 +69,11 @@ class RunningShareConsumer:
         self._cluster.follow(topics)
         self._member.subscribe(topics)
 
+    @property
+    def renews_locks(self) -> bool | None:
+        """Whether brokers renew locks; None: none was asked yet."""
+        return self._fetchers.renew_locks
+
     async def close(self, timeout_ms: float) -> None:
         """Sends acknowledgements, lets the brokers release the rest, and leaves the group."""
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000

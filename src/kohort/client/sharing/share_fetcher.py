@@ -33,6 +33,9 @@ class ShareFetcher:
 
     Args:
         fetchers: says what to ask, and takes the responses.
+
+    Attributes:
+        renews: whether the broker renews locks; None before the first connection.
     """
 
     def __init__(self, node_id: int, fetchers: ShareFetchers) -> None:
@@ -40,7 +43,7 @@ class ShareFetcher:
         self._fetchers = fetchers
         self._session = ShareSession(fetchers.settings.group_id, fetchers.membership.member_id)
         self._connection: Connection | None = None
-        self._renews = False
+        self.renews: bool | None = None
         self._wake = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"kohort-share-fetcher-{node_id}")
 
@@ -70,7 +73,7 @@ class ShareFetcher:
                 self._lost(
                     ConnectionLostError(f"{self._connection.broker}: the connection ended, and with it the locks")
                 )
-            turn = fetchers.turn(self._node_id, renews=self._renews)
+            turn = fetchers.turn(self._node_id, renews=bool(self.renews))
             try:
                 if turn.fetch is not None:
                     await self._fetch(turn)
@@ -111,7 +114,7 @@ class ShareFetcher:
             if self._session.open:
                 self._lost(ConnectionLostError(f"{connection.broker}: the connection ended, and with it the locks"))
             self._connection = connection
-            self._renews = connection.version(ShareAcknowledgeRequest) >= _RENEWS
+            self.renews = connection.version(ShareAcknowledgeRequest) >= _RENEWS
         return connection
 
     async def _fetch(self, turn: Turn) -> None:
@@ -138,7 +141,7 @@ class ShareFetcher:
         connection = await self._connected()
         asked = self._to_acknowledge(turn)
         taken = {each.key: each.book.take(self._fetchers.now) for each in asked}
-        if not self._renews:
+        if not self.renews:
             renewing = [each for each in asked if any(ack.renews for ack in taken[each.key])]
             for each in renewing:
                 self._fetchers.renewals_unsupported(each)

@@ -102,6 +102,12 @@ class ShareFetchers:
         """Ms of the event loop's clock."""
         return asyncio.get_running_loop().time() * 1000
 
+    @property
+    def renew_locks(self) -> bool | None:
+        """Whether all brokers that were asked renew locks; None: none was."""
+        known = [each.renews for each in self._by_broker.values() if each.renews is not None]
+        return all(known) if known else None
+
     async def close(self, timeout_ms: float) -> None:
         """Sends what is acknowledged, and closes the sessions, so that brokers release the rest."""
         self.closing = True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.missing_methods import of_a_dataframe
+from kohort.spark.program.registries import used_registry
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.shortcuts import Shortcuts
 from kohort.spark.program.sources import SourceDef
@@ -15,6 +16,8 @@ from kohort.spark.program.streams import OutputDef, output_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from kohort.spark.formats.schema_registry import SchemaRegistry
 
 __all__ = ["DELIVERY_COUNT", "ProcessedQueue", "Queue", "QueueDef", "QueueSettings", "WorkDef"]
 
@@ -79,10 +82,11 @@ class WorkDef:
 
 @dataclass(eq=False)
 class QueueDef:
-    """A queue, as the user defines it. `work`: None until `Queue.process` says it."""
+    """A queue, as the user defines it. `registry`: the application's; `work`: None until `Queue.process` says it."""
 
     source: SourceDef
     settings: QueueSettings
+    registry: SchemaRegistry | None = None
     work: WorkDef | None = None
 
 
@@ -146,7 +150,7 @@ class Queue(Shortcuts):
         if definition.work is not None:
             raise ProgramError(f"{where}: it is processed already, and a record is acknowledged once")
         definition.work = WorkDef(queue._steps, outcome, reason, missing)
-        return ProcessedQueue(definition.source.topic, definition.work)
+        return ProcessedQueue(definition.source.topic, definition.work, definition.registry)
 
     def branch(self, **_: Any) -> Any:
         """A queue has no branches: a record is acknowledged once. Use a column, and `process(outcome=…)`."""
@@ -168,9 +172,10 @@ class Queue(Shortcuts):
 class ProcessedQueue:
     """A queue of which it is said what becomes of its records. Made by `Queue.process`."""
 
-    def __init__(self, topic: str, work: WorkDef) -> None:
+    def __init__(self, topic: str, work: WorkDef, registry: SchemaRegistry | None) -> None:
         self._topic = topic
         self._work = work
+        self._registry = registry
 
     def to(
         self,
@@ -179,25 +184,30 @@ class ProcessedQueue:
         key: str | Sequence[str] | None = None,
         format: str = "json",  # noqa: A002
         schema: str | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        auto_register: bool = True,
         delimiter: str = ",",
     ) -> ProcessedQueue:
         """Writes the result's rows of accepted records to a topic, before these are acknowledged: at least once.
 
         A record that is handed out again (its worker died, or its lock ended before the broker knew) is written again.
+        One of which a row can't be written in the format, or is too large, is rejected.
 
         Args:
             topic: it must exist.
-            key, format, schema, delimiter: as of `Stream.to`; formats without a registry.
+            key, format, schema, schema_registry, subject, auto_register, delimiter: as of `Stream.to`.
 
         Raises:
             ProgramError: arguments that can't be.
         """
         output = output_of(topic, key, format, schema)
-        if format in ("json_schema", "protobuf"):
-            raise ProgramError(
-                f"to({topic!r}, format={format!r}): a queue's results are json, avro, csv, string or raw"
-            )
-        output.delimiter = delimiter
+        where = f"to({topic!r})"
+        if schema_registry is not False:
+            output.registry = used_registry(where, format, schema_registry, self._registry)
+        if output.registry is None and (subject is not None or not auto_register):
+            raise ProgramError(f'{where}: a subject is of a registry: say schema_registry=…, and format="avro"')
+        output.subject, output.auto_register, output.delimiter = subject, auto_register, delimiter
         self._work.outputs.append(output)
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from kohort.spark.errors import ProgramError
@@ -62,13 +63,21 @@ def register_schemas(program: Program) -> None:
     Raises:
         ProgramError: it refuses one, hasn't one that isn't to be registered, or can't be asked.
     """
-    for subtopology in program.subtopologies:
-        for branch in subtopology.branches:
-            end = branch.terminal
-            if isinstance(end, ToTopic) and end.registry is not None:
-                _register(end.topic, end.registry)
-            if isinstance(end, ToTopic) and end.key_written is not None and end.key_written.registry is not None:
-                _register(end.topic, end.key_written.registry)
+    ends = (branch.terminal for each in program.subtopologies for branch in each.branches)
+    register_outputs(end for end in ends if isinstance(end, ToTopic))
+
+
+def register_outputs(outputs: Iterable[ToTopic]) -> None:
+    """The same, of outputs.
+
+    Raises:
+        ProgramError: as `register_schemas`.
+    """
+    for output in outputs:
+        if output.registry is not None:
+            _register(output.topic, output.registry)
+        if output.key_written is not None and output.key_written.registry is not None:
+            _register(output.topic, output.key_written.registry)
 
 
 def _register(topic: str, said: RegistryWriting) -> None:

@@ -12,7 +12,6 @@ from kohort.client.config import ClientConfig
 from kohort.client.errors import ClosedError, RequestTimeoutError, SharedRecordError
 from kohort.client.share_consumer import ShareConsumer
 from kohort.client.sharing.acknowledgements import AcknowledgeType
-from kohort.client.sharing.shared_partitions import AcknowledgementResult
 from kohort.client.types import TopicPartition
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.counts import QueueCounts
@@ -55,8 +54,9 @@ class QueueConsumer:
             share_acquire_mode=settings.acquire_mode,
             max_poll_records=settings.max_records,
             lock_renewal_ms=settings.processing_timeout_ms if renewed else 0,
-            on_acknowledged=self._acknowledged,
+            on_acknowledged=counts.acknowledged,
         )
+        self._renewed = renewed
         if not renewed:
             self._warn_of_locks("the group's share.renew.acknowledge.enable is off")
 
@@ -89,8 +89,14 @@ class QueueConsumer:
                 break
             batches.append(batch)
             rows += batch.num_rows
-        self._counts.acquired += rows
-        return pa.Table.from_batches(batches) if batches else None
+        if not batches:
+            return None
+        records = pa.Table.from_batches(batches)
+        self._counts.handed_out(records)
+        if self._renewed and self._consumer.renews_locks() is False:
+            self._renewed = False
+            self._warn_of_locks("a broker is older than Apache Kafka 4.2, and may lock more than max_records")
+        return records
 
     async def acknowledge(self, records: pa.Table, settlement: Settlement) -> None:
         """See `Acquiring`. What doesn't count is counted as lost."""
@@ -111,12 +117,6 @@ class QueueConsumer:
     async def close(self) -> None:
         """Leaves the group; brokers release what isn't acknowledged."""
         await asyncio.shield(self._consumer.close(_CLOSE_MS))
-
-    def _acknowledged(self, result: AcknowledgementResult) -> None:
-        told = self._counts.not_renewable
-        self._counts.acknowledged(result)
-        if self._counts.not_renewable and not told:
-            self._warn_of_locks("its broker can't do that")
 
     def _warn_of_locks(self, why: str) -> None:
         log.warning(

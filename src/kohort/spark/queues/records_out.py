@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
+from kohort.spark.formats import Encoder
 from kohort.spark.jobs.stages.encode_values import ValueEncoding, encoder_of
 from kohort.spark.letter_headers import letter_headers
+from kohort.spark.program.compiled import ToTopic
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.settlement import Numbers
 
@@ -25,27 +28,62 @@ def value_column(number: int) -> str:
     return f"_output_{number}_value"
 
 
-def output_records(queue: CompiledQueue, results: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Topics, and the records that they get of the results: `key` and `value`.
+@dataclass(frozen=True)
+class OutputRecords:
+    """What is to be written of results.
+
+    Attributes:
+        topics: topics, and the records that they get: `key` and `value`, one of each result, in order.
+        unwritable: results that can't be written in the format, by row, and why; they have no value in `topics`.
+    """
+
+    topics: list[tuple[str, pa.Table]]
+    unwritable: dict[int, str]
+
+
+def output_records(queue: CompiledQueue, results: pa.Table) -> OutputRecords:
+    """The records that topics get of results.
 
     Raises:
-        ValueError: a row can't be written in the format.
+        RegistryError: a schema can't be registered, or looked up.
     """
-    from pyspark.sql.types import StructType
-
+    made = OutputRecords([], {})
     if not results.num_rows:
-        return
+        return made
     for number, output in enumerate(queue.outputs):
         if output.format == JSON:
             values = results.column(value_column(number)).cast(pa.binary())
         else:
-            schema = StructType([queue.result[name] for name in output.columns])
-            encoding = ValueEncoding(output.format, schema.json(), output.avro_schema, delimiter=output.delimiter)
-            values = encoder_of(encoding).encode(results.select(output.columns).combine_chunks())
+            values, errors = _encoded(encoder_of(_encoding(queue, output)), results.select(output.columns))
+            for row, error in errors.items():
+                made.unwritable.setdefault(row, f"can't be written to {output.topic} as {output.format}: {error}")
         keys = pa.nulls(results.num_rows, pa.binary())
         if output.key is not None:
             keys = results.column(key_column(number)).cast(pa.binary())
-        yield output.topic, pa.table({"key": keys, "value": values})
+        made.topics.append((output.topic, pa.table({"key": keys, "value": values})))
+    return made
+
+
+def _encoding(queue: CompiledQueue, output: ToTopic) -> ValueEncoding:
+    from pyspark.sql.types import StructType
+
+    schema = StructType([queue.result[name] for name in output.columns])
+    return ValueEncoding(
+        output.format, schema.json(), output.avro_schema, registry=output.registry, delimiter=output.delimiter
+    )
+
+
+def _encoded(encoder: Encoder, rows: pa.Table) -> tuple[pa.Array, dict[int, str]]:
+    """Values, and by row why there is none; what can't be written is tried by halves."""
+    try:
+        return encoder.encode(rows.combine_chunks()), {}
+    except ValueError as error:
+        if rows.num_rows == 1:
+            return pa.nulls(1, pa.binary()), {0: str(error.__cause__ or error)}
+    middle = rows.num_rows // 2
+    first, errors = _encoded(encoder, rows.slice(0, middle))
+    second, more = _encoded(encoder, rows.slice(middle))
+    return pa.concat_arrays([first, second]), errors | {middle + row: why for row, why in more.items()}
 
 
 def dead_letters(topic: str, records: pa.Table, rows: Numbers, reasons: Mapping[int, str]) -> pa.Table:

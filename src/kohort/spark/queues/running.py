@@ -122,11 +122,11 @@ async def _worker(
 
 
 async def _serve(counts: Sequence[QueueCounts], settings: AppSettings, stack: contextlib.AsyncExitStack) -> None:
-    """Serves metrics. Who doesn't want that needn't load what it takes."""
-    from kohort.spark.queues.metrics import MetricsServer, QueueMetrics
+    """Serves metrics and health. Who doesn't want that needn't load what it takes."""
+    from kohort.spark.queues.http_server import QueueServer
 
     assert settings.endpoint is not None
-    server = MetricsServer(QueueMetrics(counts), *settings.endpoint, settings.http_access())
+    server = QueueServer(counts, *settings.endpoint, settings.http_access())
     stack.push_async_callback(server.close)
     await server.start()
 

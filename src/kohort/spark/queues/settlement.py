@@ -2,7 +2,7 @@
 
 | the record | becomes |
 | --- | --- |
-| can't be decoded | rejected |
+| can't be decoded, or has a row that can't be written | rejected |
 | has a row that says "reject" | rejected |
 | has a row that says "release", or none of the three | released; rejected at its last delivery |
 | has rows, and all say "accept" | accepted |
@@ -75,7 +75,7 @@ def settle(
         records: with `partition`, `offset` and `delivery_count`.
         results: the job's rows, with `_partition` and `_offset`; None if it made none.
         failed: records whose job failed, by row, with the error: they are released.
-        bad: records that can't be decoded, by row, and why.
+        bad: records that can't be decoded, or whose results can't be written, by row, and why: they are rejected.
     """
     kinds = np.zeros(records.num_rows, np.int8)
     reasons: dict[int, str] = {}
@@ -98,14 +98,16 @@ def settle(
     return Settlement(kinds, reasons)
 
 
-def accepted_results(records: pa.Table, results: pa.Table, settlement: Settlement) -> pa.Table:
-    """The job's rows of the records that are accepted."""
-    rows = _records_of(records, results)
+def accepted_results(records: pa.Table, results: pa.Table | None, settlement: Settlement) -> pa.Table:
+    """The job's rows of the records that are accepted; none without columns, if it made none."""
+    if results is None:
+        return pa.table({})
+    rows = records_of(records, results)
     return results.filter(pa.array(settlement.kinds[rows] == ACCEPT))
 
 
 def _count_results(kinds: Numbers, reasons: dict[int, str], records: pa.Table, results: pa.Table, rules: Rules) -> None:
-    rows = _records_of(records, results)
+    rows = records_of(records, results)
     if rules.outcome is None:
         kinds[rows] = ACCEPT
         return
@@ -129,7 +131,7 @@ def _count_results(kinds: Numbers, reasons: dict[int, str], records: pa.Table, r
         reasons.setdefault(row, _REJECTED if kinds[row] == REJECT else _RELEASED)
 
 
-def _records_of(records: pa.Table, results: pa.Table) -> Numbers:
+def records_of(records: pa.Table, results: pa.Table) -> Numbers:
     """The row of each result's record.
 
     Raises:

@@ -1,17 +1,19 @@
 """Goes from epoch to epoch of a queue: acquires, runs the job, writes, acknowledges.
 
 Results and dead letters are written before their records are acknowledged, so that nothing is lost, whenever the worker
-dies; it may be done twice. Locks are renewed by the consumer meanwhile. A record that is released at the broker's limit
+dies; it may be done twice. Locks are renewed by the consumer meanwhile, for `processing_timeout_ms`: what isn't done by
+then is cancelled, and its records are released. A record that is released at the broker's limit
 of deliveries is gone, so what fails at its last delivery is rejected instead, with a dead letter.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +23,10 @@ from kohort.spark.queues.acquired_rows import RowDecoder
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.consumer import Acquiring
 from kohort.spark.queues.counts import QueueCounts
+from kohort.spark.queues.epoch import QueueEpoch
 from kohort.spark.queues.halving import Halved, halved
 from kohort.spark.queues.records_out import dead_letters, output_records, without_values
-from kohort.spark.queues.settlement import ACCEPT, REJECT, Settlement, accepted_results, settle
+from kohort.spark.queues.settlement import REJECT, Settlement
 from kohort.spark.runtime.plain_errors import plain
 
 if TYPE_CHECKING:
@@ -31,10 +34,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 MOST_FAILED_EPOCHS: Final = 10
 """In a row; then the worker stops."""
 
 _LONGEST_PAUSE_S: Final = 30.0
+
+_CANCEL_S: Final = 20.0
+"""What is cancelled has so long to end. A function that is in Python doesn't hear of it."""
 
 
 class Work(Protocol):
@@ -54,7 +62,7 @@ class QueueWorker:
     """Works on a queue until it is stopped.
 
     Args:
-        send: delivers records to a topic.
+        send: delivers records to a topic. ValueError: one is too large.
         run_id: differs from run to run; batch ids begin with it.
         sleep: waits so many seconds.
         clock: in seconds.
@@ -83,6 +91,7 @@ class QueueWorker:
         self._decoder = RowDecoder(queue)
         self._batches = 0
         self._failed_epochs = 0
+        self._deadline = 0.0
         self._ends = asyncio.Event()
 
     async def run(self, stopping: asyncio.Event, grace_s: float) -> None:
@@ -116,6 +125,7 @@ class QueueWorker:
         records = await self._consumer.acquire()
         if records is None or self._ends.is_set():
             return False
+        self._deadline = self._clock() + self._queue.settings.processing_timeout_ms / 1000
         self._counts.in_flight = records.num_rows
         self._counts.changed()
         try:
@@ -141,16 +151,15 @@ class QueueWorker:
         results = pa.concat_tables(made.results) if made.results else None
         failed = {int(good[row]): why for row, why in made.failed.items()}
         try:
-            settlement = settle(records, results, rules, failed, bad)
-            written = None if results is None else accepted_results(records, results, settlement)
+            epoch = QueueEpoch(records, results, rules, failed, dict(bad))
         except ValueError as error:
             raise ApplicationError(f"queue {self._queue.topic}: {error}") from error
-        problem = await self._problem_of(self._write(written))
+        problem = await self._problem_of(self._write(epoch))
         if problem is not None:
             why = f"what came of {records.num_rows} records can't be written: {problem}"
             log.warning("queue %s: %s. They are released, or rejected at their last delivery", self._queue.topic, why)
-            failed |= dict.fromkeys(settlement.rows(ACCEPT).tolist(), why)
-            settlement = settle(records, results, rules, failed, bad)
+            epoch.release(why)
+        settlement = epoch.settlement
         unwritten = await self._write_letters(records, settlement)
         if unwritten is not None:
             problem, settlement = unwritten
@@ -158,24 +167,15 @@ class QueueWorker:
             await self._pause(problem or next(iter(made.failed.values())))
         else:
             self._failed_epochs = 0
+            self._counts.failure = None
         self._log_rejected(records, settlement)
         return settlement
 
     async def _run(self, rows: pa.Table) -> Halved[pa.Table]:
         began = self._clock()
-        ends = began + self._queue.settings.processing_timeout_ms / 1000
 
         async def run(start: int, end: int) -> pa.Table:
-            job = asyncio.create_task(self._work.run(rows.slice(start, end - start)))
-            try:
-                done, _ = await asyncio.wait({job}, timeout=max(0.0, ends - self._clock()))
-                if done:
-                    return await job
-                await self._work.cancel()
-            finally:
-                job.cancel()
-            seconds = self._queue.settings.processing_timeout_ms / 1000
-            raise TimeoutError(f"it took longer than processing_timeout_ms, {seconds:g} s")
+            return await self._limited("the job", lambda: self._work.run(rows.slice(start, end - start)))
 
         def explain(error: Exception) -> str | None:
             if isinstance(error, ProgramError):
@@ -190,14 +190,65 @@ class QueueWorker:
         finally:
             self._counts.job_s += self._clock() - began
 
-    async def _write(self, results: pa.Table | None) -> None:
-        if results is None or not results.num_rows:
+    async def _limited(self, what: str, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs something for as long as locks are renewed, and cancels it then.
+
+        Raises:
+            TimeoutError: it isn't done by then.
+            ApplicationError: nor does it end when it is cancelled.
+        """
+        late = f"{what} isn't done within processing_timeout_ms, {self._queue.settings.processing_timeout_ms:,} ms"
+        left = self._deadline - self._clock()
+        if left <= 0:
+            raise TimeoutError(late)
+        running = asyncio.create_task(start())
+        try:
+            done, _ = await asyncio.wait({running}, timeout=left)
+            if done:
+                return await running
+            try:
+                await asyncio.wait_for(self._work.cancel(), _CANCEL_S)
+            except TimeoutError:
+                raise ApplicationError(
+                    f"queue {self._queue.topic}: {late}, and doesn't end when it is cancelled. The worker stops; its "
+                    f"records are handed out again"
+                ) from None
+        finally:
+            running.cancel()
+        raise TimeoutError(late)
+
+    async def _write(self, epoch: QueueEpoch) -> None:
+        """Writes to topics, then gives functions what is left. A row that can't be written rejects its record."""
+        if not epoch.accepted.num_rows:
             return
-        for topic, table in output_records(self._queue, results):
-            await self._send(topic, table)
+        output = output_records(self._queue, epoch.accepted)
+        if output.unwritable:
+            epoch.reject(output.unwritable)
+            output = output_records(self._queue, epoch.accepted)
+        too_large: dict[int, str] = {}
+        for topic, table in output.topics:
+            too_large |= await self._send_rows(topic, table)
+        epoch.reject(too_large)
+        if not epoch.accepted.num_rows:
+            return
         for function in self._queue.functions:
             self._batches += 1
-            await self._work.call(function, results, f"{self._queue.topic}-{self._run_id}-{self._batches}")
+            batch_id = f"{self._queue.topic}-{self._run_id}-{self._batches}"
+            name = f"the function {getattr(function, '__name__', function)}"
+            await self._limited(name, functools.partial(self._work.call, function, epoch.accepted, batch_id))
+
+    async def _send_rows(self, topic: str, table: pa.Table) -> dict[int, str]:
+        """Delivers records, by halves where one can't be one, and says which and why."""
+        try:
+            await self._send(topic, table)
+        except ValueError as error:
+            if table.num_rows == 1:
+                return {0: f"can't be written to {topic}: {plain(error)}"}
+        else:
+            return {}
+        middle = table.num_rows // 2
+        errors = await self._send_rows(topic, table.slice(0, middle))
+        return errors | {middle + row: why for row, why in (await self._send_rows(topic, table.slice(middle))).items()}
 
     async def _write_letters(self, records: pa.Table, settlement: Settlement) -> tuple[str, Settlement] | None:
         """Writes dead letters; where they can't be together, one by one, without a value that is too large.
@@ -211,13 +262,16 @@ class QueueWorker:
             return None
         letters = dead_letters(self._queue.topic, records, rejected, settlement.reasons)
         if await self._problem_of(self._send(topic, letters)) is None:
+            self._counts.dead_letters += len(rejected)
             return None
         for number in range(len(rejected)):
             letter = letters.slice(number, 1)
-            if await self._problem_of(self._send(topic, letter)) is None:
-                continue
-            problem = await self._problem_of(self._send(topic, without_values(letter)))
+            problem = await self._problem_of(self._send(topic, letter))
             if problem is not None:
+                problem = await self._problem_of(self._send(topic, without_values(letter)))
+            if problem is None:
+                self._counts.dead_letters += 1
+            else:
                 left = rejected[number:]
                 why = f"{len(left)} dead letters can't be written: {problem}"
                 log.warning("queue %s: %s. Their records stay locked, and come again", self._queue.topic, why)
@@ -235,13 +289,20 @@ class QueueWorker:
         return None
 
     async def _pause(self, why: str) -> None:
-        """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up."""
+        """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up.
+
+        No longer than locks are renewed: else what is acknowledged then would be lost.
+        """
         self._failed_epochs += 1
+        self._counts.failure = why
         if self._failed_epochs >= MOST_FAILED_EPOCHS:
             raise ApplicationError(
                 f"queue {self._queue.topic}: {self._failed_epochs} epochs in a row have failed, the last one: {why}"
             )
-        pause = asyncio.ensure_future(self._sleep(min(2.0 ** (self._failed_epochs - 1), _LONGEST_PAUSE_S)))
+        left = self._deadline - self._clock()
+        if left <= 0:
+            return
+        pause = asyncio.ensure_future(self._sleep(min(2.0 ** (self._failed_epochs - 1), _LONGEST_PAUSE_S, left)))
         ends = asyncio.ensure_future(self._ends.wait())
         try:
             await asyncio.wait({pause, ends}, return_when=asyncio.FIRST_COMPLETED)

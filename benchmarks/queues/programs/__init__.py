@@ -1,0 +1,1 @@
+"""The programs that work on the rows, each in a process of its own."""
