@@ -67,6 +67,8 @@ async def run_and_show(command: str) -> int:
     """Run a command, then show what it said and how long it took; its exit code."""
     with tempfile.TemporaryFile() as said:
         began = time.monotonic()
+        sys.stdout.write(f"began: {command}\n")
+        sys.stdout.flush()
         process = subprocess.Popen(
             ["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
         )

@@ -14,9 +14,10 @@ BESIDE = [sys.executable, "-m", "tests.beside"]
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    """The exit code, and what was said, without times."""
+    """The exit code, and what was said once it ended, without times."""
     done = subprocess.run([*BESIDE, *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
-    return done.returncode, re.sub(r"^\d+ s", "? s", done.stdout, flags=re.MULTILINE), done.stderr
+    said = re.sub(r"^began: .*\n", "", done.stdout, flags=re.MULTILINE)
+    return done.returncode, re.sub(r"^\d+ s", "? s", said, flags=re.MULTILINE), done.stderr
 
 
 def test_they_run_at_the_same_time(tmp_path: Path) -> None:
@@ -27,6 +28,15 @@ def test_they_run_at_the_same_time(tmp_path: Path) -> None:
     code, said, _ = run(f"echo >{one}; cat {two}; echo first", f"cat {one}; echo >{two}; echo second")
     assert code == 0
     assert {"first", "second"} <= set(said.splitlines())
+
+
+def test_what_begins_is_told_at_once(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with subprocess.Popen([*BESIDE, f"cat {gate}"], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"began: cat {gate}\n"
+        gate.write_text("through")
 
 
 def test_not_more_than_asked_for_run_at_once() -> None:

@@ -81,6 +81,7 @@ class Fate:
 
 def main() -> int:
     """Run the rounds; 1 if any went wrong."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, help="to see the same again; by default another one each time")

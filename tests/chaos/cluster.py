@@ -6,6 +6,7 @@ python -m tests.chaos.cluster
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
 def main() -> int:
     """Run it until the output is what a batch gives; 1 if that doesn't come about, or no executor did it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     with ExitStack() as stack:
         tmp_path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kohort-cluster-")))
         server = stack.enter_context(kohort_broker())

