@@ -63,7 +63,7 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
         compiled.append(True)
         if len(compiled) > 1:
             app.stop()  # while it comes to run
-        return SimpleNamespace(topology=Topology({}))
+        return SimpleNamespace(application_id="app", notes=(), topology=Topology({}))
 
     monkeypatch.setattr("kohort.spark.runtime.application.run_application", run_and_stop)
     monkeypatch.setattr(app, "compile", compile_)
