@@ -8,10 +8,9 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KStream;
-import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.processor.TimestampExtractor;
 
-/** Nexmark's topics as streams and tables. Each query says by a class of its own which columns it decodes. */
+/** Nexmark's topics as streams. Each query says by a class of its own which columns it decodes. */
 final class Sources {
     /** For how long windows and joins take late events: longer than all events take, since topics are read unevenly. */
     static final Duration GRACE = Duration.ofDays(1);
@@ -31,11 +30,6 @@ final class Sources {
     /** Events of a topic by its key. */
     <T> KStream<String, T> stream(String topic, Class<T> type, TimestampExtractor time) {
         return builder.stream(name(topic), Consumed.with(Serdes.String(), Json.of(type)).withTimestampExtractor(time));
-    }
-
-    /** Events of a topic as rows of a table. */
-    <T> KTable<String, T> table(String topic, Class<T> type) {
-        return builder.table(name(topic), Consumed.with(Serdes.String(), Json.of(type)));
     }
 
     /** What was made of them. */
