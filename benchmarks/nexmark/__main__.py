@@ -30,7 +30,7 @@ from benchmarks.pipeline.run import Run
 from kohort.testing import BrokerProcess
 
 EVENTS = 2_000_000
-QUICK_EVENTS, QUICK_QUERIES = 3_000, "q0,q17"
+QUICK_EVENTS, QUICK_QUERIES = 3_000, "q0,q7,q17"
 
 
 def main() -> int:

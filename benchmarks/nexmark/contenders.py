@@ -37,11 +37,11 @@ class Structured(contenders.Structured):
 class KafkaStreams(contenders.KafkaStreams):
     """Apache Kafka's library, in Java."""
 
-    cases = ("q3", "q7")
+    cases = ("q3", "q4", "q5", "q7", "q8", "q11", "q12")
 
     def main_class(self, job: Job) -> str:
         """The program."""
-        return "kohort.benchmarks.Nexmark"
+        return "kohort.benchmarks.nexmark.Nexmark"
 
 
 CONTENDERS: tuple[Contender, ...] = (Kohort(), Structured(), KafkaStreams())

@@ -24,6 +24,7 @@ def table(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contend
     shown = Table(
         title=f"Nexmark: {events:,} events, all there at the start",
         caption="From the start of processing until the last result; processor time with the start. "
+        "Each JVM may have a heap of 2 GiB. "
         "Structured Streaming writes results at least once; its state is that of its checkpoint.",
     )
     for column in ("", "", "events/s", "Kohort's to it", "processor s a million", "peak MiB", "state MiB", "results"):

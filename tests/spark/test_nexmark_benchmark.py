@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from benchmarks.nexmark.batch import QUERIES
 from benchmarks.nexmark.bench import QueryResults
 from benchmarks.nexmark.contenders import CONTENDERS
 from benchmarks.nexmark.results import Gathered
-from benchmarks.pipeline import tree
+from benchmarks.pipeline import contenders, tree
 from benchmarks.pipeline.figures import Found
 from benchmarks.pipeline.measures import Throughput
 from benchmarks.pipeline.watcher import result_of
@@ -103,6 +104,12 @@ def test_what_a_contender_says_there_is() -> None:
     for contender in CONTENDERS:
         assert set(contender.cases) <= set(QUERIES)
     assert all(callable(queries.program(name)) for name in queries.NAMES)
+
+
+def test_kafka_streams_has_a_program_for_each_query_that_it_is_asked() -> None:
+    (program,) = contenders.PROGRAMS.parent.glob("java/streams/**/Nexmark.java")
+    (streams,) = (contender for contender in CONTENDERS if contender.name == "streams")
+    assert re.findall(r'"(q\d+)"', program.read_text()) == list(streams.cases)
 
 
 def measured(seconds: float) -> Found:

@@ -7,11 +7,11 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 
 /** Runs a topology, as options in JSON say: servers, application, source, results, directory, standbys. */
-final class Application {
+public final class Application {
     private Application() { }
 
     /** The topology is made for the names of the source and of the results. */
-    static void run(String json, BiFunction<String, String, Topology> topology) throws Exception {
+    public static void run(String json, BiFunction<String, String, Topology> topology) throws Exception {
         JsonNode options = Json.MAPPER.readTree(json);
         var configs = new Properties();
         configs.put("application.id", options.get("application").asText());

@@ -11,12 +11,13 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.Serializer;
 
 /** Values as JSON. */
-final class Json {
-    static final ObjectMapper MAPPER = new ObjectMapper();
+public final class Json {
+    public static final ObjectMapper MAPPER = new ObjectMapper();
 
     private Json() { }
 
-    static <T> Serde<T> of(Class<T> type) {
+    /** A type's, with nulls as they are. */
+    public static <T> Serde<T> of(Class<T> type) {
         ObjectWriter writer = MAPPER.writerFor(type);
         ObjectReader reader = MAPPER.readerFor(type);
         Serializer<T> serializer = (topic, value) -> {
