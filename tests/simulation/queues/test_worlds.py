@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kohort.spark.queues import worker
+from kohort.spark.queues import epoch
 from kohort.spark.queues.worker import QueueWorker
 from tests.simulation.books import InvariantError
 from tests.simulation.queues.scenario import simulate
@@ -47,12 +47,12 @@ def letters_forgotten() -> Any:
 
 def released_for_ever() -> Any:
     """Jobs are released at their last delivery, too, until the broker drops them."""
-    settle = worker.settle
+    settle = epoch.settle
 
     def without_end(records: Any, results: Any, rules: Any, *more: Any) -> Any:
         return settle(records, results, replace(rules, max_deliveries=1_000), *more)
 
-    return patch.object(worker, "settle", without_end)
+    return patch.object(epoch, "settle", without_end)
 
 
 def problems_passed_over() -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,14 @@ import pytest
 from kohort.spark.errors import ApplicationError
 from kohort.spark.program.compiled import ToTopic
 from kohort.spark.program.queues import QueueSettings
+from kohort.spark.queues import worker as worker_module
+from kohort.spark.queues.beside_loop import beside_loop
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.settlement import ACCEPT, REJECT, RELEASE
 from kohort.spark.queues.worker import MOST_FAILED_EPOCHS, QueueWorker
 
 from .fakes import FakeConsumer, FakeWork, acquired, job, queue
-from .virtual_time import run
+from .virtual_time import at_once, run
 
 SENT = dict[str, list[dict[str, Any]]]
 
@@ -44,6 +47,7 @@ class World:
         largest: int = 1_000,
         functions: tuple[Any, ...] = (),
         outputs: tuple[ToTopic, ...] = (JSON,),
+        beside: Callable[..., Awaitable[Any]] = at_once,
     ) -> None:
         self.consumer = consumer
         self.work = work or FakeWork(outcome, took_s)
@@ -56,7 +60,7 @@ class World:
         loop = asyncio.get_running_loop()
         self.worker = QueueWorker(
             queue(settings, functions=functions, outputs=outputs), consumer, self.work, self._send, self.counts, "run",
-            sleep=self._sleep, clock=loop.time,
+            sleep=self._sleep, clock=loop.time, beside=beside,
         )  # fmt: skip
 
     async def _send(self, topic: str, table: pa.Table) -> None:
@@ -350,3 +354,27 @@ def test_a_job_that_cannot_be_ended_does_not_keep_a_worker_from_stopping() -> No
         assert asyncio.get_running_loop().time() == 41.0
 
     run(body())
+
+
+def test_the_event_loop_goes_on_while_values_are_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        loop = asyncio.get_running_loop()
+        heard: list[bool] = []
+
+        def waiting(function: Callable[..., Any]) -> Callable[..., Any]:
+            def called(*args: Any) -> Any:
+                event = threading.Event()
+                loop.call_soon_threadsafe(event.set)
+                heard.append(event.wait(10))
+                return function(*args)
+
+            return called
+
+        consumer = FakeConsumer(acquired(job(0)))
+        world = World(consumer, beside=beside_loop)
+        monkeypatch.setattr(world.worker._decoder, "decode", waiting(world.worker._decoder.decode))
+        monkeypatch.setattr(worker_module, "output_records", waiting(worker_module.output_records))
+        await world.worker.epoch()
+        assert (heard, consumer.outcomes) == ([True, True], {0: ACCEPT})
+
+    asyncio.run(body())

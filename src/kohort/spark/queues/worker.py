@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.queues.acquired_rows import RowDecoder
+from kohort.spark.queues.beside_loop import beside_loop
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.consumer import Acquiring
 from kohort.spark.queues.counts import QueueCounts
@@ -66,6 +67,7 @@ class QueueWorker:
         run_id: differs from run to run; batch ids begin with it.
         sleep: waits so many seconds.
         clock: in seconds.
+        beside: runs a function while the event loop goes on.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class QueueWorker:
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float],
+        beside: Callable[..., Awaitable[Any]] = beside_loop,
     ) -> None:
         self._queue = queue
         self._consumer = consumer
@@ -88,6 +91,7 @@ class QueueWorker:
         self._run_id = run_id
         self._sleep = sleep
         self._clock = clock
+        self._beside = beside
         self._decoder = RowDecoder(queue)
         self._batches = 0
         self._failed_epochs = 0
@@ -141,7 +145,7 @@ class QueueWorker:
 
     async def _settlement(self, records: pa.Table) -> Settlement:
         """Does the work, and writes what comes of it."""
-        rows, bad = self._decoder.decode(records)
+        rows, bad = await self._beside(self._decoder.decode, records)
         good = np.setdiff1d(np.arange(records.num_rows), list(bad))
         made = await self._run(rows)
         rules = self._queue.rules
@@ -221,10 +225,10 @@ class QueueWorker:
         """Writes to topics, then gives functions what is left. A row that can't be written rejects its record."""
         if not epoch.accepted.num_rows:
             return
-        output = output_records(self._queue, epoch.accepted)
+        output = await self._beside(output_records, self._queue, epoch.accepted)
         if output.unwritable:
             epoch.reject(output.unwritable)
-            output = output_records(self._queue, epoch.accepted)
+            output = await self._beside(output_records, self._queue, epoch.accepted)
         too_large: dict[int, str] = {}
         for topic, table in output.topics:
             too_large |= await self._send_rows(topic, table)
