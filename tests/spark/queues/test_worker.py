@@ -230,6 +230,22 @@ def test_a_job_that_takes_too_long_is_cancelled_and_not_tried_by_halves() -> Non
     run(body())
 
 
+def test_what_is_done_before_it_can_be_cancelled_counts() -> None:
+    class Quick(FakeWork):
+        """Hears that it is cancelled when it is done."""
+
+        async def cancel(self) -> None:
+            """It ends by itself."""
+
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0)))
+        world = World(consumer, settings=LIMITED, work=Quick(lambda _: "accept", took_s=12.0))
+        await world.worker.epoch()
+        assert (consumer.outcomes, [each["value"] for each in world.sent["out"]]) == ({0: ACCEPT}, [b'{"id": 0}'])
+
+    run(body())
+
+
 class SlowFunctions(FakeWork):
     """Functions take a minute; those that are in Spark hear that they are cancelled."""
 

@@ -195,7 +195,7 @@ class QueueWorker:
             self._counts.job_s += self._clock() - began
 
     async def _limited(self, what: str, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs something for as long as locks are renewed, and cancels it then.
+        """Runs something for as long as locks are renewed, and cancels it then. What is done all the same counts.
 
         Raises:
             TimeoutError: it isn't done by then.
@@ -211,15 +211,21 @@ class QueueWorker:
             if done:
                 return await running
             try:
-                await asyncio.wait_for(self._work.cancel(), _CANCEL_S)
+                await asyncio.wait_for(self._cancelled(running), _CANCEL_S)
             except TimeoutError:
                 raise ApplicationError(
                     f"queue {self._queue.topic}: {late}, and doesn't end when it is cancelled. The worker stops; its "
                     f"records are handed out again"
                 ) from None
+            if not running.cancelled() and running.exception() is None:
+                return running.result()
         finally:
             running.cancel()
         raise TimeoutError(late)
+
+    async def _cancelled(self, running: asyncio.Task[Any]) -> None:
+        await self._work.cancel()
+        await asyncio.wait({running})
 
     async def _write(self, epoch: QueueEpoch) -> None:
         """Writes to topics, then gives functions what is left. A row that can't be written rejects its record."""
@@ -295,7 +301,8 @@ class QueueWorker:
     async def _pause(self, why: str) -> None:
         """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up.
 
-        No longer than locks are renewed: else what is acknowledged then would be lost.
+        No longer than locks are renewed: else what is acknowledged then would be lost. Where they aren't, a lock may
+        end in the pause: then its record comes again, as a delivery more.
         """
         self._failed_epochs += 1
         self._counts.failure = why
