@@ -188,10 +188,10 @@ class Worker:
 
     # What it reads and writes ------------------------------------------------------------------------------------
 
-    async def acquire(self) -> pa.Table | None:
+    async def acquire(self, most: int) -> pa.Table | None:
         await self._awake.wait()
         broker, rng = self._world.broker, self._world.rng
-        found = broker.fetch(self._member, rng.choice((1, 10, 40)), AcquireMode.RECORD_LIMIT)
+        found = broker.fetch(self._member, min(rng.choice((1, 10, 40)), most), AcquireMode.RECORD_LIMIT)
         if not found or self._world.unlucky():  # the answer is lost: the locks end
             await asyncio.sleep(_IDLE_S)
             return None

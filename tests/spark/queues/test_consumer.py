@@ -57,7 +57,7 @@ async def consuming(settings: AppSettings) -> AsyncIterator[tuple[QueueConsumer,
 
 
 async def acquired(consumer: QueueConsumer) -> pa.Table:
-    while (records := await consumer.acquire()) is None:
+    while (records := await consumer.acquire(SETTINGS.max_records)) is None:
         pass
     return records
 

@@ -246,6 +246,40 @@ def test_what_is_done_before_it_can_be_cancelled_counts() -> None:
     run(body())
 
 
+def test_a_record_that_hangs_is_given_up_alone() -> None:
+    class Hanging(FakeWork):
+        """Hangs at one record."""
+
+        async def run(self, rows: pa.Table) -> pa.Table:
+            self._took_s = 60.0 if 3 in rows["id"].to_pylist() else 0.0
+            self._cancelled.clear()
+            return await super().run(rows)
+
+    class Broker(FakeConsumer):
+        """Hands out released records again, in their order."""
+
+        deliveries = dict.fromkeys(range(40), 0)
+
+        async def acquire(self, most: int) -> pa.Table | None:
+            left = [at for at in self.deliveries if self.outcomes.get(at, RELEASE) == RELEASE][:most]
+            for at in left:
+                self.deliveries[at] += 1
+            self.asked.append(most)
+            tables = [acquired(job(at), first=at, delivery=self.deliveries[at]) for at in left]
+            return pa.concat_tables(tables) if tables else None
+
+    async def body() -> None:
+        consumer = Broker()
+        settings = QueueSettings(dead_letters="dead", processing_timeout_ms=10_000, max_records=27)
+        world = World(consumer, settings=settings, work=Hanging(lambda _: "accept"))
+        while await world.worker.epoch():
+            pass
+        assert consumer.outcomes == dict.fromkeys(range(40), ACCEPT) | {3: REJECT}
+        assert (consumer.asked[:3], consumer.asked[-1]) == ([27, 9, 3], 27)
+
+    run(body())
+
+
 class SlowFunctions(FakeWork):
     """Functions take a minute; those that are in Spark hear that they are cancelled."""
 
@@ -329,6 +363,17 @@ def test_at_shutdown_the_job_under_way_has_some_time_to_end(took_s: float, kind:
         await world.worker.run(world.stopping, 20.0)
         assert consumer.outcomes == {0: kind}
         assert asyncio.get_running_loop().time() == min(took_s, 21.0)
+
+    run(body())
+
+
+def test_a_worker_without_records_has_not_failed() -> None:
+    async def body() -> None:
+        world = World(FakeConsumer(acquired(job(0))), down=["out"])
+        await world.worker.epoch()
+        assert world.counts.failure == "no broker"
+        assert not await world.worker.epoch()
+        assert world.counts.failure is None
 
     run(body())
 

@@ -2,8 +2,8 @@
 
 Results and dead letters are written before their records are acknowledged, so that nothing is lost, whenever the worker
 dies; it may be done twice. Locks are renewed by the consumer meanwhile, for `processing_timeout_ms`: what isn't done by
-then is cancelled, and its records are released. A record that is released at the broker's limit
-of deliveries is gone, so what fails at its last delivery is rejected instead, with a dead letter.
+then is cancelled, its records are released, and the next epoch is smaller. A record that is released at the broker's
+limit of deliveries is gone, so what fails at its last delivery is rejected instead, with a dead letter.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.consumer import Acquiring
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.epoch import QueueEpoch
+from kohort.spark.queues.epoch_size import EpochSize
 from kohort.spark.queues.halving import Halved, halved
 from kohort.spark.queues.records_out import dead_letters, output_records, without_values
 from kohort.spark.queues.settlement import REJECT, Settlement
@@ -95,6 +96,8 @@ class QueueWorker:
         self._decoder = RowDecoder(queue)
         self._batches = 0
         self._failed_epochs = 0
+        self._size = EpochSize(queue.settings.max_records, queue.settings.max_deliveries)
+        self._late = False
         self._deadline = 0.0
         self._ends = asyncio.Event()
 
@@ -126,9 +129,13 @@ class QueueWorker:
         Raises:
             as `run`.
         """
-        records = await self._consumer.acquire()
+        records = await self._consumer.acquire(self._size.most)
+        if records is None and self._counts.failure is not None:  # what failed is done elsewhere, or given up
+            self._counts.failure = None
+            self._counts.changed()
         if records is None or self._ends.is_set():
             return False
+        self._late = False
         self._deadline = self._clock() + self._queue.settings.processing_timeout_ms / 1000
         self._counts.in_flight = records.num_rows
         self._counts.changed()
@@ -136,6 +143,10 @@ class QueueWorker:
             settlement = await self._settlement(records.combine_chunks())
             await self._consumer.acknowledge(records, settlement)
             self._counts.epochs += 1
+            if self._late:
+                self._size.late()
+            else:
+                self._size.done(records.num_rows)
         finally:
             self._counts.in_flight = 0
             self._counts.changed()
@@ -204,6 +215,7 @@ class QueueWorker:
         late = f"{what} isn't done within processing_timeout_ms, {self._queue.settings.processing_timeout_ms:,} ms"
         left = self._deadline - self._clock()
         if left <= 0:
+            self._late = True
             raise TimeoutError(late)
         running = asyncio.create_task(start())
         try:
@@ -221,6 +233,7 @@ class QueueWorker:
                 return running.result()
         finally:
             running.cancel()
+        self._late = True
         raise TimeoutError(late)
 
     async def _cancelled(self, running: asyncio.Task[Any]) -> None:
