@@ -64,7 +64,7 @@ class QueueWorker:
     """Works on a queue until it is stopped.
 
     Args:
-        send: delivers records to a topic. ValueError: one is too large.
+        send: delivers records to a topic. ValueError: one is too large, and none is sent.
         run_id: differs from run to run; batch ids begin with it.
         sleep: waits so many seconds.
         clock: in seconds.
