@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -47,34 +48,37 @@ class Workers:
         module = f"{_PROGRAMS}.{contender.module}"
         self._command = [sys.executable, "-m", module, servers, name, *contender.arguments, work]
         self._said = [directory / f"{name}-{number}.txt" for number in range(max(contender.workers))]
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self._running:
+        for each, _ in self._running:
             self._kill(each)
 
     def start(self, count: int) -> None:
         """Starts so many."""
         for path in self._said[:count]:
             with path.open("wb") as said:
-                self._running.append(
-                    subprocess.Popen(self._command, env=environment(), stdout=said, stderr=said, start_new_session=True)
+                process = subprocess.Popen(
+                    self._command, env=environment(), stdout=said, stderr=said, start_new_session=True
                 )
+            self._running.append((process, path))
 
     def kill_first(self) -> None:
         """Kills one with all that it has started, as a machine that is gone."""
-        self._kill(self._running.pop(0))
+        process, _ = self._running.pop(0)
+        self._kill(process)
 
     def check(self) -> None:
         """Raises RuntimeError if one has ended."""
-        for each, path in zip(self._running, self._said, strict=False):
+        for each, path in self._running:
             if each.poll() is not None:
                 raise RuntimeError(f"a worker has ended:\n{path.read_text()[-4000:]}")
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
-        if process.poll() is None:
+        """Also what it has left behind, where it has ended itself."""
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -57,7 +57,7 @@ class Results:
     def __init__(self, servers: str, name: str) -> None:
         self.taken: dict[int, float] = {}
         self.workers: dict[int, None] = {}
-        self.warm = self.again = 0
+        self.warm = self.again = self._first = 0
         self._consumer = Consumer({
             "bootstrap.servers": servers, "group.id": f"{name}-results", "isolation.level": "read_committed",
             "enable.auto.commit": False, "fetch.wait.max.ms": 100, "log_level": 0,
@@ -72,6 +72,11 @@ class Results:
         for message in messages:
             if message.error() is None:
                 self._take(json.loads(message.value() or b"{}"), now)
+
+    def begin_at(self, first: int) -> None:
+        """Counts rows from this id on, and forgets the others, whose results may come again."""
+        self.taken.clear()
+        self._first = first
 
     def close(self) -> None:
         """Reads no more."""
@@ -89,6 +94,8 @@ class Results:
         self.workers.setdefault(row["worker"])
         if row["id"] == WARM:
             self.warm += 1
+        elif row["id"] < self._first:
+            return
         elif row["id"] in self.taken:
             self.again += 1
         else:

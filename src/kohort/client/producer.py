@@ -264,17 +264,26 @@ class Producer(Lifecycle):
             partition: for all rows.
 
         Raises:
-            ValueError: other columns or types, a row over `max_request_size`, a partition that doesn't exist.
+            ValueError: other columns or types, or a row over `max_request_size`: nothing is taken; or a partition that
+                doesn't exist.
             others: as `send`.
         """
         require("arrow", "sending Arrow tables", ARROW)
-        from kohort.client.producing.tables import check_table, encode_table, is_small, pieces_of, spread_of
+        from kohort.client.producing.tables import (
+            check_row_sizes,
+            check_table,
+            encode_table,
+            is_small,
+            pieces_of,
+            spread_of,
+        )
 
         intake, accumulator, memory = self._intake, self._intake.accumulator, self._memory
         taken: list[ProducerBatch] = []
         table = check_table(table)
         if not is_small(table, self._settings):
             await columns_loaded()
+            check_row_sizes(table, self._settings)
         routes = intake.routes.get(topic) or await intake.find_topic(topic)
         for piece in pieces_of(table, spread_of(table, routes, partition)):
             if partition is not None and not 0 <= partition < len(routes.queues):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -227,6 +228,23 @@ def test_tables_go_by_key_by_column_and_in_turns() -> None:
             ):
                 with pytest.raises(ValueError, match=why):
                     await producer.send_table("w", bad)
+
+    run(body(), timeout_s=40)
+
+
+@pytest.mark.parametrize("large", [{"value": bytes(30_000)}, {"headers": [{"key": "h", "value": bytes(30_000)}]}])
+def test_of_a_table_with_a_row_that_is_too_large_nothing_is_taken(large: dict[str, Any]) -> None:
+    async def body() -> None:
+        async with Broker() as broker, Producer(broker.bootstrap_servers, max_request_size=20_000) as producer:
+            await create(producer, "t")
+            row = {"value": bytes(1_000), "headers": [{"key": "h", "value": b""}]}
+            table = pa.Table.from_pylist([row] * 1_500 + [row | large] + [row] * 3)
+            with pytest.raises(ValueError, match="over max_request_size=20000"):
+                await producer.send_table("t", table)
+            await producer.flush()
+            assert await fetch(producer, "t") == []
+            await (await producer.send_table("t", table.slice(0, 1_500)))
+            assert len(await values(producer, "t")) == 1_500
 
     run(body(), timeout_s=40)
 

@@ -34,6 +34,7 @@ from tests.simulation.queues.jobs import DELIVERIES, DONE, SparkJobs, kind_of, v
 from tests.simulation.share_partitions.log import Log
 from tests.simulation.share_partitions.world import LOCK_MS, Broker, Clock
 from tests.spark.queues.fakes import acquired, queue
+from tests.spark.queues.virtual_time import at_once
 
 LIMIT: Final = 25
 """Deliveries of the broker: more than chaos can use up."""
@@ -176,7 +177,8 @@ class Worker:
         world, counts = self._world, QueueCounts("jobs")
         made = queue(QueueSettings(dead_letters="dead", max_deliveries=DELIVERIES))
         work = SparkJobs(world.rng, self._awake.wait, lambda: world.rude)
-        worker = QueueWorker(made, self, work, self._send, counts, self._member, clock=asyncio.get_running_loop().time)
+        clock = asyncio.get_running_loop().time
+        worker = QueueWorker(made, self, work, self._send, counts, self._member, clock=clock, beside=at_once)
         renewing = asyncio.create_task(self._renew())
         try:
             await worker.run(self._stopping, 5.0)
@@ -186,10 +188,10 @@ class Worker:
 
     # What it reads and writes ------------------------------------------------------------------------------------
 
-    async def acquire(self) -> pa.Table | None:
+    async def acquire(self, most: int) -> pa.Table | None:
         await self._awake.wait()
         broker, rng = self._world.broker, self._world.rng
-        found = broker.fetch(self._member, rng.choice((1, 10, 40)), AcquireMode.RECORD_LIMIT)
+        found = broker.fetch(self._member, min(rng.choice((1, 10, 40)), most), AcquireMode.RECORD_LIMIT)
         if not found or self._world.unlucky():  # the answer is lost: the locks end
             await asyncio.sleep(_IDLE_S)
             return None

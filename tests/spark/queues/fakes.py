@@ -69,8 +69,10 @@ class FakeConsumer:
         self.epochs = list(epochs)
         self.outcomes: dict[int, int] = {}
         self.empty = asyncio.Event()
+        self.asked: list[int] = []
 
-    async def acquire(self) -> pa.Table | None:
+    async def acquire(self, most: int) -> pa.Table | None:
+        self.asked.append(most)
         if self.epochs:
             return self.epochs.pop(0)
         self.empty.set()

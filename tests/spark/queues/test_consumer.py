@@ -13,12 +13,13 @@ import pytest
 
 from kohort.client import Admin, Producer
 from kohort.client.admin import ConfigResource, NewTopic, ResourceType
+from kohort.client.errors import NotDeliveredError
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.queues import QueueSettings
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.queues.consumer import QueueConsumer
 from kohort.spark.queues.counts import QueueCounts
-from kohort.spark.queues.running import set_up
+from kohort.spark.queues.running import deliver, set_up
 from kohort.spark.queues.settlement import ACCEPT, REJECT, RELEASE, Settlement
 from kohort.testing.broker import Broker
 from tests.client.sharing.share_broker import TOPIC as OLD_TOPIC
@@ -56,7 +57,7 @@ async def consuming(settings: AppSettings) -> AsyncIterator[tuple[QueueConsumer,
 
 
 async def acquired(consumer: QueueConsumer) -> pa.Table:
-    while (records := await consumer.acquire()) is None:
+    while (records := await consumer.acquire(SETTINGS.max_records)) is None:
         pass
     return records
 
@@ -177,3 +178,18 @@ def test_a_topic_that_is_missing_is_said(missing: str) -> None:
                 await set_up([queue(QueueSettings(dead_letters="dead"))], settings)
 
     asyncio.run(scenario())
+
+
+def test_a_queue_hears_of_its_own_losses_alone() -> None:
+    async def scenario() -> None:
+        async with brokers("out") as settings:
+            async with Admin(settings.client) as admin:
+                await admin.topics.create(NewTopic("narrow", 1, configs={"max.message.bytes": "200"}))
+            async with Producer(settings.client) as producer:
+                large, small = pa.table({"value": [b"x" * 1_000]}), pa.table({"value": [b"x"]})
+                written = asyncio.create_task(deliver(producer, "out", small))
+                lost = asyncio.create_task(deliver(producer, "narrow", large))
+                await asyncio.wait({lost, written})
+                assert isinstance(lost.exception(), NotDeliveredError) and written.exception() is None
+
+    run(scenario())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,14 @@ import pytest
 from kohort.spark.errors import ApplicationError
 from kohort.spark.program.compiled import ToTopic
 from kohort.spark.program.queues import QueueSettings
+from kohort.spark.queues import worker as worker_module
+from kohort.spark.queues.beside_loop import beside_loop
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.settlement import ACCEPT, REJECT, RELEASE
 from kohort.spark.queues.worker import MOST_FAILED_EPOCHS, QueueWorker
 
 from .fakes import FakeConsumer, FakeWork, acquired, job, queue
-from .virtual_time import run
+from .virtual_time import at_once, run
 
 SENT = dict[str, list[dict[str, Any]]]
 
@@ -44,6 +47,7 @@ class World:
         largest: int = 1_000,
         functions: tuple[Any, ...] = (),
         outputs: tuple[ToTopic, ...] = (JSON,),
+        beside: Callable[..., Awaitable[Any]] = at_once,
     ) -> None:
         self.consumer = consumer
         self.work = work or FakeWork(outcome, took_s)
@@ -56,7 +60,7 @@ class World:
         loop = asyncio.get_running_loop()
         self.worker = QueueWorker(
             queue(settings, functions=functions, outputs=outputs), consumer, self.work, self._send, self.counts, "run",
-            sleep=self._sleep, clock=loop.time,
+            sleep=self._sleep, clock=loop.time, beside=beside,
         )  # fmt: skip
 
     async def _send(self, topic: str, table: pa.Table) -> None:
@@ -226,6 +230,56 @@ def test_a_job_that_takes_too_long_is_cancelled_and_not_tried_by_halves() -> Non
     run(body())
 
 
+def test_what_is_done_before_it_can_be_cancelled_counts() -> None:
+    class Quick(FakeWork):
+        """Hears that it is cancelled when it is done."""
+
+        async def cancel(self) -> None:
+            """It ends by itself."""
+
+    async def body() -> None:
+        consumer = FakeConsumer(acquired(job(0)))
+        world = World(consumer, settings=LIMITED, work=Quick(lambda _: "accept", took_s=12.0))
+        await world.worker.epoch()
+        assert (consumer.outcomes, [each["value"] for each in world.sent["out"]]) == ({0: ACCEPT}, [b'{"id": 0}'])
+
+    run(body())
+
+
+def test_a_record_that_hangs_is_given_up_alone() -> None:
+    class Hanging(FakeWork):
+        """Hangs at one record."""
+
+        async def run(self, rows: pa.Table) -> pa.Table:
+            self._took_s = 60.0 if 3 in rows["id"].to_pylist() else 0.0
+            self._cancelled.clear()
+            return await super().run(rows)
+
+    class Broker(FakeConsumer):
+        """Hands out released records again, in their order."""
+
+        deliveries = dict.fromkeys(range(40), 0)
+
+        async def acquire(self, most: int) -> pa.Table | None:
+            left = [at for at in self.deliveries if self.outcomes.get(at, RELEASE) == RELEASE][:most]
+            for at in left:
+                self.deliveries[at] += 1
+            self.asked.append(most)
+            tables = [acquired(job(at), first=at, delivery=self.deliveries[at]) for at in left]
+            return pa.concat_tables(tables) if tables else None
+
+    async def body() -> None:
+        consumer = Broker()
+        settings = QueueSettings(dead_letters="dead", processing_timeout_ms=10_000, max_records=27)
+        world = World(consumer, settings=settings, work=Hanging(lambda _: "accept"))
+        while await world.worker.epoch():
+            pass
+        assert consumer.outcomes == dict.fromkeys(range(40), ACCEPT) | {3: REJECT}
+        assert (consumer.asked[:3], consumer.asked[-1]) == ([27, 9, 3], 27)
+
+    run(body())
+
+
 class SlowFunctions(FakeWork):
     """Functions take a minute; those that are in Spark hear that they are cancelled."""
 
@@ -313,6 +367,17 @@ def test_at_shutdown_the_job_under_way_has_some_time_to_end(took_s: float, kind:
     run(body())
 
 
+def test_a_worker_without_records_has_not_failed() -> None:
+    async def body() -> None:
+        world = World(FakeConsumer(acquired(job(0))), down=["out"])
+        await world.worker.epoch()
+        assert world.counts.failure == "no broker"
+        assert not await world.worker.epoch()
+        assert world.counts.failure is None
+
+    run(body())
+
+
 def test_a_worker_that_waits_for_records_stops_at_once() -> None:
     async def body() -> None:
         world = World(FakeConsumer(), lambda _: "accept")
@@ -350,3 +415,27 @@ def test_a_job_that_cannot_be_ended_does_not_keep_a_worker_from_stopping() -> No
         assert asyncio.get_running_loop().time() == 41.0
 
     run(body())
+
+
+def test_the_event_loop_goes_on_while_values_are_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        loop = asyncio.get_running_loop()
+        heard: list[bool] = []
+
+        def waiting(function: Callable[..., Any]) -> Callable[..., Any]:
+            def called(*args: Any) -> Any:
+                event = threading.Event()
+                loop.call_soon_threadsafe(event.set)
+                heard.append(event.wait(10))
+                return function(*args)
+
+            return called
+
+        consumer = FakeConsumer(acquired(job(0)))
+        world = World(consumer, beside=beside_loop)
+        monkeypatch.setattr(world.worker._decoder, "decode", waiting(world.worker._decoder.decode))
+        monkeypatch.setattr(worker_module, "output_records", waiting(worker_module.output_records))
+        await world.worker.epoch()
+        assert (heard, consumer.outcomes) == ([True, True], {0: ACCEPT})
+
+    asyncio.run(body())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -32,3 +32,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine; without threads and sockets, for which no time would be left."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(coroutine)
+
+
+async def at_once(function: Callable[..., T], *args: Any) -> T:
+    """Runs a function in the event loop, where a worker would take a thread."""
+    return function(*args)

@@ -30,6 +30,8 @@ _MOST_PARTITIONS: Final = 8
 
 _MOST_ROWS: Final = 65_536
 
+_ROOM: Final = 256
+"""Bytes that a batch of a row takes beside keys, values and headers, at most."""
 
 _FEW: Final = 4096
 """Rows for which the column codec needn't be loaded: that takes as long as half a million rows in plain Python."""
@@ -81,6 +83,27 @@ def pieces_of(table: pa.Table, partitions: int) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
+def check_row_sizes(table: pa.Table, settings: ProducerSettings) -> None:
+    """Encodes rows that may be too large, each by itself, so that they are found before a piece is sent.
+
+    What is smaller than a request in Arrow, with some room for what a codec adds, needn't be looked at. The column
+    codec must be loaded.
+
+    Raises:
+        ValueError: a row is larger than `max_request_size`, or a column has the wrong type.
+    """
+    left = table.drop_columns([name for name in ("partition",) if name in table.schema.names]).to_batches()
+    while left:
+        rows = left.pop()
+        if rows.nbytes * 7 // 6 + _ROOM <= settings.max_request_size or not rows.num_rows:
+            continue
+        if rows.num_rows == 1:
+            _encoded(rows, settings, 0)
+        else:
+            middle = rows.num_rows // 2
+            left += [rows.slice(middle), rows.slice(0, middle)]
+
+
 def encode_table(
     piece: pa.RecordBatch, routes: TopicRoutes, partition: int | None, settings: ProducerSettings, now_ms: int
 ) -> list[EncodedRows]:
@@ -97,22 +120,6 @@ def encode_table(
     Raises:
         ValueError: a column of the wrong type, a partition that doesn't exist, a row larger than `max_request_size`.
     """
-    columns = columns_if_loaded()
-
-    def encoded(rows: pa.RecordBatch) -> list[memoryview]:
-        batches = (
-            [_encoded_one_by_one(rows, settings, now_ms)]
-            if columns is None
-            else columns.encode_columns(
-                rows, batch_size=settings.max_request_size, compression=settings.compression,
-                level=settings.compression_level, default_timestamp=now_ms,
-            )
-        )  # fmt: skip
-        for batch in batches:
-            if len(batch) > settings.max_request_size:
-                raise ValueError(f"a row takes {len(batch)} bytes, over max_request_size={settings.max_request_size}")
-        return batches
-
     count = len(routes.queues)
     if partition is not None:
         targets = np.full(piece.num_rows, partition, np.int32)
@@ -130,12 +137,28 @@ def encode_table(
         raise ValueError(f"topic {routes.topic} has {count} partitions, so there is none with number {largest}")
     out: list[EncodedRows] = []
     for target, rows in _by_target(piece, targets):
-        for data in encoded(rows):
+        for data in _encoded(rows, settings, now_ms):
             queue = routes.queues[target] if target >= 0 else routes.stick(settings.batch_size)
             header = read_header(data)
             assign_offsets(data, header, 0, -1)
             out.append(EncodedRows(queue, data, header.record_count))
     return out
+
+
+def _encoded(rows: pa.RecordBatch, settings: ProducerSettings, now_ms: int) -> list[memoryview]:
+    columns = columns_if_loaded()
+    batches = (
+        [_encoded_one_by_one(rows, settings, now_ms)]
+        if columns is None
+        else columns.encode_columns(
+            rows, batch_size=settings.max_request_size, compression=settings.compression,
+            level=settings.compression_level, default_timestamp=now_ms,
+        )
+    )  # fmt: skip
+    for batch in batches:
+        if len(batch) > settings.max_request_size:
+            raise ValueError(f"a row takes {len(batch)} bytes, over max_request_size={settings.max_request_size}")
+    return batches
 
 
 def _encoded_one_by_one(rows: pa.RecordBatch, settings: ProducerSettings, now_ms: int) -> memoryview:

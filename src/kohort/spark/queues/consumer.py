@@ -26,8 +26,11 @@ _CLOSE_MS: Final = 10_000
 class Acquiring(Protocol):
     """Where a worker gets records, and says what became of them."""
 
-    async def acquire(self) -> pa.Table | None:
-        """Records that are locked for this worker, as of `ShareConsumer.batches`; None: there were none for a while."""
+    async def acquire(self, most: int) -> pa.Table | None:
+        """So many records at most that are locked for this worker, as of `ShareConsumer.batches`.
+
+        None: there were none for a while.
+        """
 
     async def acknowledge(self, records: pa.Table, settlement: Settlement) -> None:
         """Says what became of records, and waits until brokers know, or won't."""
@@ -44,7 +47,6 @@ class QueueConsumer:
         self, client: ClientConfig, group_id: str, queue: CompiledQueue, counts: QueueCounts, *, renewed: bool = True
     ) -> None:
         settings = queue.settings
-        self._most = settings.max_records
         self._topic = queue.topic
         self._counts = counts
         self._consumer = ShareConsumer(
@@ -69,7 +71,7 @@ class QueueConsumer:
         await self._consumer.start()
         self._consumer.subscribe(self._topic)
 
-    async def acquire(self) -> pa.Table | None:
+    async def acquire(self, most: int) -> pa.Table | None:
         """See `Acquiring`.
 
         Raises:
@@ -77,9 +79,9 @@ class QueueConsumer:
         """
         batches: list[pa.RecordBatch] = []
         rows = 0
-        while rows < self._most and (not batches or self._consumer.buffered()):
+        while rows < most and (not batches or self._consumer.buffered()):
             try:
-                batch = await self._consumer.poll_batch(_POLL_MS, self._most - rows)
+                batch = await self._consumer.poll_batch(_POLL_MS, most - rows)
             except SharedRecordError as error:
                 log.warning("queue %s: %s", self._topic, error)
                 continue

@@ -36,7 +36,7 @@ class QueueCounts:
         epochs: jobs that were acknowledged.
         failed_jobs: jobs that failed.
         job_s: how long jobs took, in all.
-        failure: why nothing came of the latest epoch; None if something did.
+        failure: why nothing came of the latest epoch; None if something did, or there is nothing to do since.
         changed: called after each change.
     """
 

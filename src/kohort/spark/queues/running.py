@@ -113,12 +113,19 @@ async def _worker(
     consumer = QueueConsumer(settings.client, settings.application_id, queue, counts, renewed=renewed)
     stack.push_async_callback(consumer.close)
     await consumer.start()
-
-    async def send(topic: str, table: pa.Table) -> None:
-        await producer.send_table(topic, table)
-        await producer.flush()
-
+    send = functools.partial(deliver, producer)
     return QueueWorker(queue, consumer, work, send, counts, uuid.uuid4().hex, clock=time.monotonic)
+
+
+async def deliver(producer: Producer, topic: str, table: pa.Table) -> None:
+    """Delivers records. It waits for these alone: other queues send by the same producer, and their losses are theirs.
+
+    Raises:
+        ValueError: one is too large; then none is sent.
+        NotDeliveredError: some of them aren't delivered.
+        KafkaError, ClientError: the topic can't be written.
+    """
+    await (await producer.send_table(topic, table))
 
 
 async def _serve(counts: Sequence[QueueCounts], settings: AppSettings, stack: contextlib.AsyncExitStack) -> None:

@@ -2,8 +2,8 @@
 
 Results and dead letters are written before their records are acknowledged, so that nothing is lost, whenever the worker
 dies; it may be done twice. Locks are renewed by the consumer meanwhile, for `processing_timeout_ms`: what isn't done by
-then is cancelled, and its records are released. A record that is released at the broker's limit
-of deliveries is gone, so what fails at its last delivery is rejected instead, with a dead letter.
+then is cancelled, its records are released, and the next epoch is smaller. A record that is released at the broker's
+limit of deliveries is gone, so what fails at its last delivery is rejected instead, with a dead letter.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ import pyarrow as pa
 
 from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.queues.acquired_rows import RowDecoder
+from kohort.spark.queues.beside_loop import beside_loop
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.consumer import Acquiring
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.queues.epoch import QueueEpoch
+from kohort.spark.queues.epoch_size import EpochSize
 from kohort.spark.queues.halving import Halved, halved
 from kohort.spark.queues.records_out import dead_letters, output_records, without_values
 from kohort.spark.queues.settlement import REJECT, Settlement
@@ -62,10 +64,11 @@ class QueueWorker:
     """Works on a queue until it is stopped.
 
     Args:
-        send: delivers records to a topic. ValueError: one is too large.
+        send: delivers records to a topic. ValueError: one is too large, and none is sent.
         run_id: differs from run to run; batch ids begin with it.
         sleep: waits so many seconds.
         clock: in seconds.
+        beside: runs a function while the event loop goes on.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class QueueWorker:
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float],
+        beside: Callable[..., Awaitable[Any]] = beside_loop,
     ) -> None:
         self._queue = queue
         self._consumer = consumer
@@ -88,9 +92,12 @@ class QueueWorker:
         self._run_id = run_id
         self._sleep = sleep
         self._clock = clock
+        self._beside = beside
         self._decoder = RowDecoder(queue)
         self._batches = 0
         self._failed_epochs = 0
+        self._size = EpochSize(queue.settings.max_records, queue.settings.max_deliveries)
+        self._late = False
         self._deadline = 0.0
         self._ends = asyncio.Event()
 
@@ -122,9 +129,13 @@ class QueueWorker:
         Raises:
             as `run`.
         """
-        records = await self._consumer.acquire()
+        records = await self._consumer.acquire(self._size.most)
+        if records is None and self._counts.failure is not None:  # what failed is done elsewhere, or given up
+            self._counts.failure = None
+            self._counts.changed()
         if records is None or self._ends.is_set():
             return False
+        self._late = False
         self._deadline = self._clock() + self._queue.settings.processing_timeout_ms / 1000
         self._counts.in_flight = records.num_rows
         self._counts.changed()
@@ -132,6 +143,10 @@ class QueueWorker:
             settlement = await self._settlement(records.combine_chunks())
             await self._consumer.acknowledge(records, settlement)
             self._counts.epochs += 1
+            if self._late:
+                self._size.late()
+            else:
+                self._size.done(records.num_rows)
         finally:
             self._counts.in_flight = 0
             self._counts.changed()
@@ -141,7 +156,7 @@ class QueueWorker:
 
     async def _settlement(self, records: pa.Table) -> Settlement:
         """Does the work, and writes what comes of it."""
-        rows, bad = self._decoder.decode(records)
+        rows, bad = await self._beside(self._decoder.decode, records)
         good = np.setdiff1d(np.arange(records.num_rows), list(bad))
         made = await self._run(rows)
         rules = self._queue.rules
@@ -191,7 +206,7 @@ class QueueWorker:
             self._counts.job_s += self._clock() - began
 
     async def _limited(self, what: str, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs something for as long as locks are renewed, and cancels it then.
+        """Runs something for as long as locks are renewed, and cancels it then. What is done all the same counts.
 
         Raises:
             TimeoutError: it isn't done by then.
@@ -200,6 +215,7 @@ class QueueWorker:
         late = f"{what} isn't done within processing_timeout_ms, {self._queue.settings.processing_timeout_ms:,} ms"
         left = self._deadline - self._clock()
         if left <= 0:
+            self._late = True
             raise TimeoutError(late)
         running = asyncio.create_task(start())
         try:
@@ -207,24 +223,31 @@ class QueueWorker:
             if done:
                 return await running
             try:
-                await asyncio.wait_for(self._work.cancel(), _CANCEL_S)
+                await asyncio.wait_for(self._cancelled(running), _CANCEL_S)
             except TimeoutError:
                 raise ApplicationError(
                     f"queue {self._queue.topic}: {late}, and doesn't end when it is cancelled. The worker stops; its "
                     f"records are handed out again"
                 ) from None
+            if not running.cancelled() and running.exception() is None:
+                return running.result()
         finally:
             running.cancel()
+        self._late = True
         raise TimeoutError(late)
+
+    async def _cancelled(self, running: asyncio.Task[Any]) -> None:
+        await self._work.cancel()
+        await asyncio.wait({running})
 
     async def _write(self, epoch: QueueEpoch) -> None:
         """Writes to topics, then gives functions what is left. A row that can't be written rejects its record."""
         if not epoch.accepted.num_rows:
             return
-        output = output_records(self._queue, epoch.accepted)
+        output = await self._beside(output_records, self._queue, epoch.accepted)
         if output.unwritable:
             epoch.reject(output.unwritable)
-            output = output_records(self._queue, epoch.accepted)
+            output = await self._beside(output_records, self._queue, epoch.accepted)
         too_large: dict[int, str] = {}
         for topic, table in output.topics:
             too_large |= await self._send_rows(topic, table)
@@ -291,7 +314,8 @@ class QueueWorker:
     async def _pause(self, why: str) -> None:
         """Waits after an epoch of which nothing came, with the records locked, so that they aren't used up.
 
-        No longer than locks are renewed: else what is acknowledged then would be lost.
+        No longer than locks are renewed: else what is acknowledged then would be lost. Where they aren't, a lock may
+        end in the pause: then its record comes again, as a delivery more.
         """
         self._failed_epochs += 1
         self._counts.failure = why

@@ -167,7 +167,8 @@ class _MemoryWorker:
 
     # What the worker asks of a share group and of Spark.
 
-    async def acquire(self) -> pa.Table | None:
+    async def acquire(self, most: int) -> pa.Table | None:
+        """What was piped, in one epoch however much it is."""
         acquired, self._acquired = self._acquired, None
         return acquired
 
