@@ -385,10 +385,13 @@ def test_what_waits_for_the_write_of_another_store_does_not_count(log: Log, monk
             reader.follow(store, log.at)
             reader.follow(others, other.at)
             await until(lambda: len(reader.positions()) == 2)
-            await other.put({"b": "1"})
-            await until(lambda: reader._pending_write is not None)
-            await log.put({"a": "1"})
-            await until(lambda: reader._consumer.position(log.at) == 1)
+            with monkeypatch.context() as patched:
+                # A poll without records would wait for the write.
+                patched.setattr("kohort.spark.state.changelog_reader._POLL_MS", 60_000)
+                await other.put({"b": "1"})
+                await until(lambda: reader._pending_write is not None)
+                await log.put({"a": "1"})
+                await until(lambda: reader._consumer.position(log.at) == 1)
             positions, written = reader.positions(), store.position
             may_write.set()
             assert positions[log.at][0] == 0 and written is None
