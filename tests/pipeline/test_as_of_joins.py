@@ -67,18 +67,6 @@ def test_rows_of_a_table_that_is_made_of_a_stream_have_its_event_times(kohort_te
     assert found(driver) == [(55, 3.0), (15, 1.0), (25, 2.0)]
 
 
-def test_groups_of_an_aggregate_are_versions_too(kohort_test_driver: Driver) -> None:
-    app = made()
-    quotes = app.stream("quotes", schema="currency STRING, rate DOUBLE", key="currency")
-    best = quotes.group_by("currency").aggregate("best", rate=max_("rate")).as_table()
-    orders_of(app).join_as_of(best, history="1 hour").to("out")
-    driver = kohort_test_driver(app)
-    for rate, minute in ((1.0, 10), (3.0, 20)):
-        driver.pipe("quotes", [{"currency": "EUR", "rate": rate}], at=at(minute))
-    driver.pipe("orders", [order(1, 15), order(2, 25), order(3, 5)])
-    assert found(driver) == [(1, 1.0), (2, 3.0)]
-
-
 def test_rows_wait_for_the_grace_and_windows_take_them_then(kohort_test_driver: Driver) -> None:
     app = made()
     rates = app.table("rates", schema=RATE, key="currency")
@@ -103,6 +91,22 @@ def test_rows_wait_for_the_grace_and_windows_take_them_then(kohort_test_driver: 
     assert {(row["cents"], row["n"]) for row in driver.output("counted")} == {(100, 1), (150, 1)}
 
 
+def test_a_window_that_is_merged_in_place_takes_rows_that_have_waited(kohort_test_driver: Driver) -> None:
+    app = made()
+    rates = app.table("rates", schema=RATE, key="currency")
+    joined = orders_of(app).join_as_of(rates, history="1 hour", grace="5 minutes")
+    counted = joined.group_by("currency", window("at", "10 minutes", grace="5 minutes"))
+    counted.aggregate("orders-by-currency", emit="close", n=count(), most=max_("rate")).to("counted")
+    driver = kohort_test_driver(app)
+    driver.pipe("orders", [order(1, 11), order(2, 14)])
+    driver.pipe("rates", [{"currency": "EUR", "rate": 1.5}], at=at(10))
+    driver.pipe("orders", [order(3, 50)])  # far beyond the end of the window that both are in
+    driver.pipe("orders", [order(4, 12)])  # late
+    driver.pipe("orders", [order(5, 59)])
+    assert [(row["n"], row["most"]) for row in driver.output("counted")] == [(2, 1.5)]
+    assert driver.late == 1
+
+
 def test_the_history_bounds_what_is_kept_and_what_is_older_is_counted(kohort_test_driver: Driver) -> None:
     app = made()
     rates = app.table("rates", schema=RATE, key="currency")
@@ -111,6 +115,8 @@ def test_the_history_bounds_what_is_kept_and_what_is_older_is_counted(kohort_tes
     for minute in range(0, 60, 3):
         driver.pipe("rates", [{"currency": "EUR", "rate": float(minute)}], at=at(minute))
     driver.pipe("rates", [{"currency": "USD", "rate": 1.0}], at=at(55))
+    assert len(driver.store("rated-versions")) == 21  # the stream may still ask for all
+    driver.pipe("orders", [order(0, 58, None)])
     assert len(driver.store("rated-versions")) == 6
     driver.pipe("rates", [{"currency": "EUR", "rate": 0.5}], at=at(45))
     driver.pipe("orders", [order(1, 50), order(2, 46), order(3, 58)])
@@ -139,6 +145,27 @@ def test_what_cannot_be_joined_as_of_a_time_is_refused(spark: SparkSession) -> N
     refused(
         lambda app, orders: orders.select("id", "currency").join_as_of(rates(app), **hour),
         "join_as_of goes by the event time, 'at', and a transform before it loses that",
+    )
+    refused(
+        lambda app, orders: orders.join_as_of(
+            orders.group_by("currency").aggregate("best", best=max_("id")).as_table().where("best > 1"), **hour
+        ),
+        "the rows of aggregate 'best' have the largest time of an epoch's rows.*to_table of a stream with times of its "
+        r"own.*or join it as it is now, \.join\(…\)",
+    )
+    refused(
+        lambda app, orders: orders.join_as_of(
+            rates(app).join(orders.to_table("currency"), name="both").select("currency", "rate"), **hour
+        ),
+        "have the largest time of an epoch's rows.*to_table of a stream with times of its own",
+    )
+    refused(
+        lambda app, orders: orders.with_columns(_Since="id").join_as_of(rates(app), **hour),
+        "'_Since' is a name that joins as of a time have for themselves: rename it",
+    )
+    refused(
+        lambda app, orders: orders.join_as_of(rates(app), columns={"rate": "_timed"}, **hour),
+        "'_timed' is a name that joins as of a time have for themselves: rename it",
     )
     refused(
         lambda app, orders: app.stream("rows", schema="currency STRING").join_as_of(

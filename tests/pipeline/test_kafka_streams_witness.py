@@ -309,19 +309,22 @@ def test_joins_of_a_stream_with_a_table_that_is_made_of_another(
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("grace", [0, 4_000])
 def test_joins_as_of_the_time_of_rows(kafka_streams: Jvm, kohort_test_driver: Any, how: Any, grace: int) -> None:
-    """Each epoch has records of one topic, as above. Some of both are late, and older than the history."""
+    """Each epoch has records of one topic, as above. Some of both are late, and none is older than the history.
+
+    The history goes by both sides' times here, and there not by the lesser of them.
+    """
     given = worlds(9 + grace, ["left", "right"], sometimes(numbers), 12_000)
     some = len(given[0]) // EPOCHS
     for world in given:
         for place, record in enumerate(world):
             topic = ("right", "left")[place // some % 2]
             world[place] = replace(record, topic=topic, value=record.value or ("none" if topic == "left" else None))
-    parameters = {"how": how, "history": 6_000, "grace": grace}
+    parameters = {"how": how, "history": 3_600_000, "grace": grace}
     wanted = [record for world in witnessed(kafka_streams, "as_of_join", parameters, given) for record in world]
     app = StreamsApp("versions")
     table = table_of(app, "right").select("k", "v AS r")
     stream = stream_of(app, "left").select("k", "v AS l", "at")
-    stream.join_as_of(table, how=how, history="6 seconds", grace=f"{grace} ms").to("out")
+    stream.join_as_of(table, how=how, history="1 hour", grace=f"{grace} ms").to("out")
     found = [(row["k"], sides(row), millis(row["at"])) for row in ours(app, kohort_test_driver, given)]
     expected = [(record["key"], record["value"], record["at"]) for record in wanted]
     assert sorted(found, key=str) == sorted(expected, key=str)

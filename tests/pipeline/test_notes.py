@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.spark import ProgramError, StreamsApp, count, list_state, session, sliding, unlimited, value_state, window
+from kohort.spark import (
+    ProgramError,
+    StreamsApp,
+    count,
+    list_state,
+    max_,
+    session,
+    sliding,
+    unlimited,
+    value_state,
+    window,
+)
 from kohort.spark.program.notes import Moved, Note, Unbounded, tell
 from kohort.spark.program.streams import Stream
 from kohort.spark.testing import TestDriver
@@ -171,6 +182,16 @@ JOINS: dict[str, tuple[Callable[[StreamsApp, Stream, Stream], Any], str, str]] =
 
 def a_table(app: StreamsApp) -> Any:
     return app.table("names", schema="id STRING, name STRING", key="id")
+
+
+def test_a_table_that_moves_before_a_join_by_a_foreign_key_is_noted(spark: SparkSession) -> None:
+    app = StreamsApp("shop")
+    orders = app.stream("orders", schema="id STRING, customer STRING")
+    last = orders.group_by("id").aggregate("last", customer=max_("customer")).as_table()
+    last.join(a_table(app), on={"customer": "id"}, name="named").to("x")
+    program = app.compile(spark)
+    moved = {each.topic for each in program.notes if isinstance(each, Moved)}
+    assert moved == {f"shop-named-{what}-repartition" for what in ("left", "subscriptions", "answers")}
 
 
 @pytest.mark.parametrize("name", JOINS)

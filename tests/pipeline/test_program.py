@@ -953,6 +953,15 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         ),
         r"the stream is partitioned by murmur2, and the table by crc32, so .*: say the same partitioner=",
     ),
+    "a union by crc32 and a table by crc32": (
+        lambda app: (
+            app.stream("a", schema=FLIGHT, key="carrier", partitioner="crc32")
+            .union(app.stream("b", schema=FLIGHT, key="carrier", partitioner="crc32"))
+            .join(app.table("airlines", **A_TABLE, partitioner="crc32"))
+            .to("x")
+        ),
+        r"several streams are united.*through a topic, partitioned by murmur2, and the table is by crc32.*global_table",
+    ),
     "a key without a certain text": (
         lambda app: (
             app.stream("t", schema="x DOUBLE", key="x").join(app.table("u", schema="x DOUBLE, y INT", key="x")).to("z")

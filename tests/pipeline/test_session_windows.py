@@ -160,7 +160,7 @@ def test_a_window_without_end_begins_at_its_start(spark: SparkSession) -> None:
         (session("page", "1 minute"), "session\\('page'\\) needs a TIMESTAMP column"),
         (
             session("at", gap_column="page"),
-            "a gap is a whole number of milliseconds or an INTERVAL, but 'page' is STRING",
+            "a gap is a whole number of milliseconds or an INTERVAL DAY TO SECOND, but 'page' is STRING",
         ),
         (session("at", gap_column="none"), "there is no such column"),
     ],

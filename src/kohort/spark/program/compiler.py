@@ -143,6 +143,8 @@ class _Flow:
         retimed: what has changed the event time since the records were read; "" if nothing has.
         table: the columns of a table's key, if these are upserts; rows of a key are all in one partition then.
         partitioner: how its records' keys become partitions.
+        of_epochs: what gives the rows the largest time of an epoch's, which depends on how epochs are cut; "" if they
+            have times of their own.
     """
 
     where: str
@@ -156,6 +158,7 @@ class _Flow:
     retimed: str = ""
     partitioner: Partitioner = "murmur2"
     table: tuple[str, ...] | None = None
+    of_epochs: str = ""
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -364,7 +367,7 @@ class _Compiler:
             RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if aggregate.deletes else ())
         )
         self._drafts.append(draft)
-        flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time)
+        flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time, of_epochs=where)
         if not aggregate.deletes:
             return flow
         self._tables_of_groups[definition] = replace(flow, table=key)
@@ -434,7 +437,8 @@ class _Compiler:
         if len(flows) > 1 or not flow.key or not set(flow.key) <= set(step.key):
             name = step.name or _readable(f"{topic}-table-{'-'.join(step.key)}")
             flow = self._move(flows, self._internal(f"{name}-repartition", where), step.key, schema)
-        flow = replace(flow, where=where, table=step.key)
+        of_epochs = flow.of_epochs if flow.event_time is None else ""
+        flow = replace(flow, where=where, table=step.key, of_epochs=of_epochs)
         return self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))))
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
@@ -505,6 +509,12 @@ class _Compiler:
                 f"{flow.where}: table {table.name!r} is joined to another stream already, and its store is with that "
                 f"one's tasks. Make it an app.global_table, which every stream can be joined to; or, of several "
                 f"branches of a stream, say .repartition(…) by the table's key once, before they part"
+            )
+        if table.source.partitioner != "murmur2":
+            raise ProgramError(
+                f"{flow.where}: join({table.name!r}): {why}, so its rows go through a topic, partitioned by "
+                f"murmur2, and the table is by {table.source.partitioner}, so a row's task may not have its part of "
+                f"the table. Make the table an app.global_table, which every instance has all of"
             )
         moved = replace(_keyed(flow), key=key, key_names=key, partitioner="murmur2")
         joined(moved, table, step)  # raises where rows can't be joined wherever they lie
@@ -601,6 +611,7 @@ class _Compiler:
         if flow.table is not None and set(columns.on) != set(flow.table):
             return self._join_by_foreign_key(where, name, step, columns, (flow, other))
         if step.versions is not None:
+            _check_versions(where, other)
             for each in (*left, other):
                 self._check_event_time(where, each, f"{what} goes")
             compiled = as_of_join(where, step, name, columns, sides, self._changelog)
@@ -611,7 +622,8 @@ class _Compiler:
         draft, rows = self._join_sides((left, [other]), compiled, step.at), self._rows(compiled.step.output)
         event_time, table = (flow.event_time, None) if flow.table is None else (None, columns.on)
         on = columns.on
-        return _Flow(where, draft, (compiled.step,), rows, on, on, event_time, table=table)
+        of_epochs = flow.of_epochs if flow.table is None else where
+        return _Flow(where, draft, (compiled.step,), rows, on, on, event_time, table=table, of_epochs=of_epochs)
 
     def _join_by_foreign_key(
         self, where: str, name: str, step: TableJoinDef, columns: JoinColumns, flows: tuple[_Flow, _Flow]
@@ -627,6 +639,8 @@ class _Compiler:
             )
         if not left.key or not set(left.key) <= set(key):
             topic = self._internal(f"{name}-left-repartition", f"join {name!r}")
+            why = f"{left.where} is joined by a foreign key, and isn't known to be keyed by {', '.join(map(repr, key))}"
+            self._notes.append(Moved(topic, why, step.at))
             left = replace(self._move([left], topic, key, without_partition(left.frame.schema)), table=key)
         sides = _joined(left), _joined(right)
         compiled = foreign_key_join(where, how, name, columns, sides, left.key, self._changelog)
@@ -644,7 +658,7 @@ class _Compiler:
         answers = replace(right, draft=answering, steps=(compiled.answers,))
         draft = self._gathered(answered, key, compiled.answered, ([began], [answers]), compiled.to_results)
         rows = self._rows(compiled.results.output)
-        return _Flow(where, draft, (compiled.results,), rows, key, key, None, table=key)
+        return _Flow(where, draft, (compiled.results,), rows, key, key, None, table=key, of_epochs=where)
 
     def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str) -> _Draft:
         """Sends both sides into a topic; what reads that."""
@@ -708,7 +722,8 @@ class _Compiler:
         draft = _Draft(RowsInput(topic, schema, key, event_time, partitions))
         self._drafts.append(draft)
         where = f"{' and '.join(parent.where for parent in parents)}, repartitioned by {', '.join(key)}"
-        return _Flow(where, draft, (), self._rows(schema), key, key, event_time)
+        of_epochs = "" if event_time is not None else next((each.of_epochs for each in parents if each.of_epochs), "")
+        return _Flow(where, draft, (), self._rows(schema), key, key, event_time, of_epochs=of_epochs)
 
     def _rows(self, schema: StructType) -> DataFrame:
         from pyspark.sql.types import IntegerType, LongType, StructField
@@ -868,6 +883,16 @@ class _Compiler:
     @staticmethod
     def _end(flow: _Flow, terminal: Terminal) -> None:
         flow.draft.branches.append(Branch(flow.steps, terminal))
+
+
+def _check_versions(where: str, table: _Flow) -> None:
+    """Refuses tables whose rows would be versions from other times on if epochs were cut otherwise."""
+    if table.of_epochs:
+        raise ProgramError(
+            f"{where}: the rows of {table.of_epochs} have the largest time of an epoch's rows, so which version was "
+            f"valid at a time depends on how epochs are cut. Make the table by to_table of a stream with times of its "
+            f"own, or join it as it is now, .join(…)"
+        )
 
 
 def _source(origin: Origin) -> SourceDef | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.operations import SIDE
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 
-_NEVER = "_never"
+_NEVER: Final = "_never"
 """The time of rows that don't move time on."""
-_TIMED = "_timed"
+_TIMED: Final = "_timed"
 """The event time of rows that have it in a column of the topic."""
+OWN_NAMES: Final = frozenset({SIDE, _NEVER, _TIMED})
+"""Columns beside those of the sides, on the way into the topic."""
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,8 @@ def sessions_of(
         kind = one_of(there, window.gap_column, schema)
         if not isinstance(kind, IntegralType):
             raise ProgramError(
-                f"{there}: a gap is a whole number of milliseconds or an INTERVAL, but {window.gap_column!r} is "
-                f"{kind.simpleString().upper()}: make one of it in a transform"
+                f"{there}: a gap is a whole number of milliseconds or an INTERVAL DAY TO SECOND, but "
+                f"{window.gap_column!r} is {kind.simpleString().upper()}: make one of it in a transform"
             )
     reserved = ("window", "start", "at", "closed", "over")
     if taken := [name for name in grouped._columns if name.lower() in reserved]:

@@ -581,12 +581,13 @@ class Stream(Shortcuts):
         neither has to be keyed or partitioned in some way. The table's times don't count for windows that follow.
 
         Args:
-            table: any but a global one.
+            table: any but a global one, an aggregate's, or a join of tables, whose rows have no times of their own.
             on, columns, prefix, name: as of `join` with a table that is made of something.
             how: what becomes of rows for which there was nothing: "inner" drops them, "left" keeps them, with nulls.
-            history: how far versions go back from the greatest event time of the table's rows, task by task. A row of
-                the table that is older is left out and counted as late. A row of the stream that is older meets the
-                last version of its key if that was valid by then; else there is nothing for it, and it is counted, too.
+            history: how far versions go back from what both sides have reached, the lesser of their greatest event
+                times, task by task. A row of the table that is older is left out and counted as late. A row of the
+                stream that is older meets the last version of its key if that was valid by then; else there is nothing
+                for it, and it is counted, too.
             grace: how long rows wait for versions that come late, by the stream's own times: until a row has come
                 whose time is so much greater. At most the history. A window that follows needs as much grace.
 

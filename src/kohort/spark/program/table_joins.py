@@ -11,6 +11,7 @@ from kohort.spark.program.aggregate_specs import group_types
 from kohort.spark.program.column_checks import check_names, check_types, one_of, without_partition
 from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.join_sides import (
+    OWN_NAMES,
     CompiledJoin,
     field_names,
     marks,
@@ -196,11 +197,17 @@ def as_of_join(
     where: str, definition: TableJoinDef, name: str, columns: JoinColumns, sides: tuple[JoinedFlow, JoinedFlow],
     changelog: Changelog,
 ) -> CompiledJoin:  # fmt: skip
-    """The join of a stream and the versions of a table. Arguments are those of `table_join`."""
+    """The join of a stream and the versions of a table. Arguments are those of `table_join`.
+
+    Raises:
+        ProgramError: a column has a name that the join uses itself.
+    """
     from pyspark.sql.types import LongType, StructField, StructType
 
     assert definition.versions is not None
     on, added = columns.on, [field for _, field in columns.added]
+    if taken := [each for each in field_names((*columns.left, *added)) if each.lower() in {*OWN_NAMES, SINCE}]:
+        raise ProgramError(f"{where}: {taken[0]!r} is a name that joins as of a time have for themselves: rename it")
     since, deleted = StructField(SINCE, LongType()), marks()[1]
     union = StructType([*columns.left, *marks(), since, *added])
     output = StructType(columns.result)

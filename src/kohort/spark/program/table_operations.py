@@ -92,7 +92,7 @@ class AsOfJoin(Operation):
         stream: the stream's columns, those of `on` too.
         added: the table's that are added.
         how: "inner" or "left".
-        history_ms: how far versions go back behind the table's largest time.
+        history_ms: how far versions go back behind the lesser of both sides' largest times.
         grace_ms: how long rows wait, by the stream's largest time.
     """
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ class Model:
 
     @property
     def horizon(self) -> int:
-        return self.table - self.history
+        return min(self.table, self.stream) - self.history
 
     @property
     def kept(self) -> set[tuple[str, int]]:
@@ -158,14 +159,48 @@ def test_another_grace_lets_rows_go_that_have_waited_for_the_one_before() -> Non
     assert [each["n"] for each in after.epoch([row("x", 70, 3)])] == [2]
 
 
+def test_another_grace_changes_nothing_of_when_rows_that_wait_are_due() -> None:
+    before, after = a_task("inner", 100, 50), a_task("inner", 100, 10)
+    before.epoch([version("x", 0, 1), row("x", 5, 1)])
+    after.stores = before.stores
+    found = after.epoch([row("x", 54, 2), version("x", 4, 9), row("x", 90, 3)])
+    assert [(each["n"], each["rate"], each["_stream_time"]) for each in found] == [(1, 9, 55), (2, 9, 64)]
+
+
+def rates_and_orders() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A version and a row soon after it at each of many times, further apart in all than any history here."""
+    times = range(0, 1000, 10)
+    return [version("x", time, time) for time in times], [row("x", time + 5, time) for time in times]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_table_that_is_read_far_ahead_keeps_what_the_stream_will_ask_for(size: int) -> None:
+    task, (rates, orders) = a_task("left", 20, 0), rates_and_orders()
+    found = [each for part in cut([*rates, *orders], [size] * 200) for each in task.epoch(part)]
+    assert [(each["n"], each["rate"]) for each in found] == [(time, time) for time in range(0, 1000, 10)]
+    assert task.late == 0
+    assert kept_by(task) == {("x", 970), ("x", 980), ("x", 990)}
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_stream_that_is_read_far_ahead_makes_no_version_late(size: int) -> None:
+    task, (rates, orders) = a_task("left", 20, 0), rates_and_orders()
+    for part in cut([*orders, *rates], [size] * 200):
+        task.epoch(part)
+    assert task.late == 0
+    found = task.epoch([row("x", 996, 1), row("x", 975, 2), row("x", 965, 3)])
+    assert [(each["n"], each["rate"]) for each in found] == [(1, 990), (2, 970), (3, None)]
+
+
 def test_what_is_older_than_the_history_meets_the_last_version_alone() -> None:
     task = a_task("inner", 10, 0)
-    found = task.epoch([version("x", 0, 1), version("x", 5, 2), version("y", 20, 9), row("x", 4, 1), row("x", 6, 2)])
+    task.epoch([version("x", 0, 1), version("x", 5, 2), version("y", 20, 9), row(None, 20, 0)])
+    found = task.epoch([row("x", 4, 1), row("x", 6, 2)])
     assert ([(each["n"], each["rate"]) for each in found], task.late) == ([(2, 2)], 1)
 
 
 def test_a_version_that_another_one_came_before_afterwards_still_ends_it() -> None:
     task = a_task("inner", 10, 0)
-    for each in (version("x", 8, 2), version("x", 3, 1), version("y", 30, 9)):
+    for each in (version("x", 8, 2), version("x", 3, 1), version("y", 30, 9), row(None, 30, 0)):
         task.epoch([each])
     assert kept_by(task) == {("x", 8), ("y", 30)}

@@ -5,9 +5,11 @@ the next one's, whichever comes first; of equal times the one that comes last co
 before it. With a grace it first waits until the stream's largest time has passed it by that, and meets those that came
 before then.
 
-The history goes back from the table's largest time. An upsert that is older is left out. A row that is older meets the
-last version of its key, if that was valid by then already, and no other. Versions that ended before the history are
-taken out, and a key whose last version is a deletion from before it is forgotten.
+The history goes back from what both sides have reached, the lesser of their largest times: one side may be read long
+before the other, as when old records are read again. Before both have a time, all is within it. An upsert that is older
+is left out. A row that is older meets the last version of its key, if that was valid by then already, and no other.
+Versions that ended before the history are taken out, and a key whose last version is a deletion from before it is
+forgotten.
 """
 
 from __future__ import annotations
@@ -24,7 +26,15 @@ from kohort.spark.jobs.arrow_key_encoding import group_keys
 from kohort.spark.jobs.drop_reasons import NO_KEY, NO_WINDOW
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.ordering import group_numbers, int64s
-from kohort.spark.jobs.processors.states import TASK_KEY, State, at_time, before_time, joined_keys, without_time
+from kohort.spark.jobs.processors.states import (
+    TASK_KEY,
+    State,
+    at_time,
+    before_time,
+    joined_keys,
+    times_of,
+    without_time,
+)
 from kohort.spark.jobs.processors.table_rows import side_numbers, valid
 from kohort.spark.jobs.processors.versions import Versions
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
@@ -44,6 +54,7 @@ class _Asking(NamedTuple):
         rows: the stream's columns.
         keys: of their groups.
         times: in ms.
+        due: the stream's time (ms) from which on each is judged.
         offsets: of their records in the topic.
         arrived: which of the epoch's rows each is; -1 for those that waited before it.
     """
@@ -51,6 +62,7 @@ class _Asking(NamedTuple):
     rows: pa.Table
     keys: pa.Array
     times: _Ints
+    due: _Ints
     offsets: _Ints
     arrived: _Ints
 
@@ -74,16 +86,15 @@ class AsOfJoinProcessor:
         clock = _Clock.read(task.states[CLOCK])
         table_times = _running(np.where(upserts & keyed & timed, times, _NONE), clock.table)
         stream_times = _running(np.where(~upserts & timed, times, _NONE), clock.stream)
-        horizons = table_times - self.join.history_ms
+        horizons = np.minimum(table_times, stream_times) - self.join.history_ms
         versions = upserts & keyed & timed & (times >= horizons)
 
         now, numbers = int(stream_times[-1]), np.arange(count)
-        asks_at = np.maximum(np.searchsorted(stream_times, times + self.join.grace_ms), numbers)
-        asks_at = np.where(keyed & timed, asks_at, numbers)
-        self._wait(rows, times, ~upserts & (asks_at >= count), task.states[PENDING])
-        asking = self._asking(rows, times, np.flatnonzero(~upserts & (asks_at < count)), now, task.states[PENDING])
-        due = np.minimum(np.searchsorted(stream_times, asking.times + self.join.grace_ms), count - 1)
-        at = np.where(asking.arrived < 0, due, asks_at[asking.arrived])
+        due = np.where(keyed & timed, times + self.join.grace_ms, _NONE)
+        waits = ~upserts & (_judged_at(stream_times, due, numbers) == count)
+        self._wait(rows, times, due, np.flatnonzero(waits), task.states[PENDING])
+        asking = self._asking(rows, times, due, np.flatnonzero(~upserts & ~waits), now, task.states[PENDING])
+        at = _judged_at(stream_times, asking.due, asking.arrived)
 
         ended, ending = _ended(int(horizons[-1]), task.states[ENDING])
         task.states[ENDING].delete(ending)
@@ -107,19 +118,22 @@ class AsOfJoinProcessor:
         of, given_times = pa.array(at[given]), asking.times[given]
         # Windows take a row that has waited as one that comes when it was due, however far time has jumped then.
         waited = pa.array(asking.arrived[given] != at[given])
-        seen_at = pc.if_else(waited, pa.array(given_times + self.join.grace_ms), rows.stream_times.take(of))
+        seen_at = pc.if_else(waited, pa.array(asking.due[given]), rows.stream_times.take(of))
         missed = int((upserts & keyed & timed & ~versions).sum() + (late & (which < 0)).sum())
         dropped = ((NO_KEY, int((upserts & ~keyed).sum())), (NO_WINDOW, int((upserts & keyed & ~timed).sum())))
         made_at = pa.array(given_times, mask=given_times == _NONE)
         return Made(made, of, missed, made_at, dropped, stream_times=seen_at)
 
-    def _asking(self, rows: Rows, times: _Ints, own: _Ints, now: int, state: State) -> _Asking:
-        """Rows that have waited long enough by the stream's time, in ms, and those of the epoch's rows `own`."""
-        kept = state.columns.empty_table()
+    def _asking(self, rows: Rows, times: _Ints, due: _Ints, own: _Ints, now: int, state: State) -> _Asking:
+        """Rows that have waited long enough by the stream's time, in ms, and those of the epoch's rows `own`.
+
+        Those that have waited are due when they were kept for, which another grace doesn't change.
+        """
+        kept, kept_due = state.columns.empty_table(), np.array([], np.int64)
         if now != _NONE:
             _, keys, values = state.access.scan(*before_time(min(now + 1, LAST_MS)))
             state.delete(keys)
-            kept = state.decoded(values)
+            kept, kept_due = state.decoded(values), int64s(times_of(keys))
         names = self.join.stream
         groups = group_keys(self.join.on, [kept[name].combine_chunks() for name in self.join.on])
         mine = rows.columns.select(names).take(pa.array(own)).cast(kept.select(names).schema)
@@ -127,19 +141,20 @@ class AsOfJoinProcessor:
             pa.concat_tables([kept.select(names), mine]),
             pa.concat_arrays([groups.cast(pa.string()), rows.keys.take(pa.array(own)).cast(pa.string())]),
             np.concatenate([_ints(kept[TIME_COLUMN]), times[own]]),
+            np.concatenate([kept_due, due[own]]),
             np.concatenate([_ints(kept[OFFSET_COLUMN]), int64s(rows.offsets)[own]]),
             np.concatenate([np.full(kept.num_rows, -1), own]),
         )
 
-    def _wait(self, rows: Rows, times: _Ints, waits: _Bools, state: State) -> None:
-        """Keeps rows under the times at which they are due."""
-        numbers = pa.array(np.flatnonzero(waits))
-        if not len(numbers):
+    def _wait(self, rows: Rows, times: _Ints, due: _Ints, own: _Ints, state: State) -> None:
+        """Keeps the epoch's rows `own` under the times at which they are due."""
+        if not len(own):
             return
+        numbers = pa.array(own)
         offsets = rows.offsets.take(numbers)
-        due = pa.array(np.clip(times[waits] + self.join.grace_ms, FIRST_MS, LAST_MS))
-        kept = rows.columns.select(self.join.stream).take(numbers).append_column(TIME_COLUMN, pa.array(times[waits]))
-        keys = at_time(joined_keys(rows.keys.take(numbers), group_keys(["at"], [offsets])), due)
+        kept = rows.columns.select(self.join.stream).take(numbers).append_column(TIME_COLUMN, pa.array(times[own]))
+        named = joined_keys(rows.keys.take(numbers), group_keys(["at"], [offsets]))
+        keys = at_time(named, pa.array(np.minimum(due[own], LAST_MS)))
         state.put(keys, kept.append_column(OFFSET_COLUMN, offsets))
 
     def _keep(self, table: Versions, keys: pa.Array, changed: _Ints, horizon: int, task: TaskState) -> None:
@@ -180,6 +195,12 @@ def _ended(horizon: int, state: State) -> tuple[pa.Array, pa.Array]:
         return pa.array([], pa.string()), pa.array([], pa.binary())
     _, keys, _ = state.access.scan(*before_time(min(horizon + 1, LAST_MS)))
     return without_time(keys).cast(pa.string()), keys
+
+
+def _judged_at(stream_times: _Ints, due: _Ints, arrived: _Ints) -> _Ints:
+    """The epoch's row at which each row is judged: when it is due, but not before it came; their number if not yet."""
+    found: _Ints = np.maximum(np.searchsorted(stream_times, due), arrived)
+    return found
 
 
 def _known(times: pa.Array) -> tuple[_Ints, _Bools]:

@@ -168,6 +168,12 @@ def without_time(keys: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(keys.cast(pa.string()), _TIMED), "")
 
 
+def times_of(keys: pa.Array) -> pa.Array:
+    """The times (ms) that `at_time` gave keys."""
+    texts = pc.utf8_slice_codeunits(keys.cast(pa.string()), len('{"window":"'), _TIMED - len('",'))
+    return texts.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+
+
 def before_time(time: int, start: int | None = None) -> tuple[pa.Array, pa.Array]:
     """The range of keys with a time before this one, which isn't in it, and from `start` on (ms)."""
     first = _FIRST_KEY if start is None or start < FIRST_MS else _key_start(start)
