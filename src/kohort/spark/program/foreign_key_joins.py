@@ -13,6 +13,7 @@ from kohort.spark.program.join_sides import (
     marks,
     nullable,
     numbered,
+    result_names,
     side_rows,
     state_spec,
 )
@@ -88,14 +89,12 @@ def foreign_key_join(
     keys = [by_name[each] for each in key]
     others = [each for each in columns.left if each.name not in key]
     foreign = [by_name[each] for each in columns.on]
-    left, right = numbered(LEFT, others), numbered(RIGHT, [each for _, each in columns.added])
+    added = [each for _, each in columns.added]
+    left, right = numbered(LEFT, others), numbered(RIGHT, added)
     left_keys, right_keys = numbered(_LEFT_KEY, keys), [sides[1].schema[each] for each in columns.key]
     side, deleted = marks()
     number, found = StructField(NUMBER, LongType()), StructField(FOUND, BooleanType())
     given = StructField(GIVEN, BooleanType())
-
-    shown_left = dict(zip(field_names(left), field_names(others), strict=True))
-    shown_right = dict(zip(field_names(right), [each.name for _, each in columns.added], strict=True))
 
     rows = StructType([*columns.left, deleted])
     sorted_rows = StructType([*columns.left, number, side, deleted])
@@ -113,7 +112,7 @@ def foreign_key_join(
         f"{name}-answers", group_types(where, columns.key, asked), asked,
         StructType([*left_keys, number, *map(nullable, right), found]), ForeignKeyAnswers(columns.key),
         (
-            state_spec(name, RIGHT, changelog, StateKind.VALUE, right, shown=shown_right),
+            state_spec(name, RIGHT, changelog, StateKind.VALUE, right, shown=result_names(right, added)),
             state_spec(name, SUBSCRIBERS, changelog, StateKind.MAP, [*left_keys, number], left_keys),
         ),
         columns.key,
@@ -122,11 +121,11 @@ def foreign_key_join(
     own = dict(zip(field_names(others), field_names(left), strict=True))
     results = Process(
         f"{name}-results", group_types(where, key, answered), answered,
-        StructType([*keys, *map(nullable, others), *(each for _, each in columns.added), deleted]),
+        StructType([*keys, *map(nullable, others), *added, deleted]),
         ForeignKeyResults(
             key, tuple(own[each] for each in columns.on if each in own), field_names(left), field_names(right), how
         ),
-        (state_spec(name, LEFT, changelog, StateKind.VALUE, [*left, number, given], shown=shown_left),),
+        (state_spec(name, LEFT, changelog, StateKind.VALUE, [*left, number, given], shown=result_names(left, others)),),
         key,
     )  # fmt: skip
 

@@ -137,6 +137,11 @@ def field_names(fields: Sequence[StructField]) -> tuple[str, ...]:
     return tuple(each.name for each in fields)
 
 
+def result_names(stored: Sequence[StructField], fields: Sequence[StructField]) -> dict[str, str]:
+    """What stored columns are called in the result, whose columns `fields` are."""
+    return dict(zip(field_names(stored), field_names(fields), strict=True))
+
+
 def nullable(field: StructField) -> StructField:
     """The same column, which may be null."""
     from pyspark.sql.types import StructField

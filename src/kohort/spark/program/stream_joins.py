@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import group_types
 from kohort.spark.program.column_checks import check_names, check_types, one_of, without_partition
-from kohort.spark.program.join_sides import CompiledJoin, field_names, nullable, numbered, side_rows, state_spec
+from kohort.spark.program.join_sides import (
+    CompiledJoin,
+    field_names,
+    nullable,
+    numbered,
+    result_names,
+    side_rows,
+    state_spec,
+)
 from kohort.spark.program.operations import CLOCK, LEFT, OFFSET_COLUMN, RIGHT, SIDE, TIME_COLUMN, UNMATCHED, StreamJoin
 from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.selections import Changelog
@@ -71,10 +79,7 @@ def stream_join(
     )  # fmt: skip
     bucket = max(definition.before_ms + definition.after_ms, _LEAST_BUCKET_MS)
     clock = [StructField(each, LongType()) for each in ("left", "right", "forgotten")]
-    mine, theirs = (
-        dict(zip(field_names(stored), field_names(fields), strict=True))
-        for stored, fields in ((kept_left, left_fields), (kept_right, right_fields))
-    )
+    mine, theirs = result_names(kept_left, left_fields), result_names(kept_right, right_fields)
     states = [
         state_spec(name, CLOCK, changelog, StateKind.VALUE, clock),
         state_spec(name, LEFT, changelog, StateKind.LIST, [*keys, *kept_left, *own], bucket_ms=bucket, shown=mine),
@@ -83,10 +88,7 @@ def stream_join(
     if operation.keeps:
         states.append(state_spec(name, UNMATCHED, changelog, StateKind.VALUE, [*output.fields, own[0]]))
     step = Process(name, group, union, output, operation, tuple(states), tuple(on))
-    named = (
-        {each: each for each in on} | mine,
-        on | theirs,
-    )
+    named = {each: each for each in on} | mine, on | theirs
     sides = [
         side_rows(union, names, side=number, event_time=event_time, table=False)
         for number, (names, event_time) in enumerate(zip(named, event_times, strict=True))

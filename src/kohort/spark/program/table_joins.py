@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from kohort.spark.program.join_sides import (
     marks,
     nullable,
     numbered,
+    result_names,
     side_rows,
     state_spec,
 )
@@ -151,14 +152,14 @@ def table_join(
     union = StructType([*keys, *marks(), *left, *right])
     output = StructType([*keys, *map(nullable, own), *(each for _, each in columns.added), marks()[1]])
     operation = TableJoin(on, field_names(left), field_names(right), how)
-    shown = _shown(left, own), _shown(right, [each for _, each in columns.added])
+    shown = result_names(left, own), result_names(right, [each for _, each in columns.added])
     states = (
         state_spec(name, LEFT, changelog, StateKind.VALUE, left, shown=shown[0]),
         state_spec(name, RIGHT, changelog, StateKind.VALUE, right, shown=shown[1]),
     )
     step = Process(name, _group(where, on, union), union, output, operation, states, on)
     named = (
-        dict(zip(on, on, strict=True)) | dict(zip(field_names(left), field_names(own), strict=True)),
+        dict(zip(on, on, strict=True)) | shown[0],
         dict(zip(on, columns.key, strict=True))
         | dict(zip(field_names(right), [theirs for theirs, _ in columns.added], strict=True)),
     )
@@ -180,7 +181,7 @@ def stream_table_join(
     union = StructType([*columns.left, *marks(), *right])
     output = StructType(columns.result)
     operation = StreamTableJoin(on, field_names(columns.left), field_names(right), how)
-    shown = _shown(right, [each for _, each in columns.added])
+    shown = result_names(right, [each for _, each in columns.added])
     states = (state_spec(name, RIGHT, changelog, StateKind.VALUE, right, shown=shown),)
     step = Process(name, _group(where, on, union), union, output, operation, states, on, stream.event_time)
     own = {each.name: each.name for each in columns.left}
@@ -231,11 +232,6 @@ def as_of_join(
         side_rows(union, theirs, side=1, event_time=sides[1].event_time, since=SINCE),
     )
     return CompiledJoin(union, ways, step)
-
-
-def _shown(stored: Sequence[StructField], fields: Sequence[StructField]) -> dict[str, str]:
-    """What columns that are kept are called in the result."""
-    return dict(zip(field_names(stored), field_names(fields), strict=True))
 
 
 def _group(where: str, on: tuple[str, ...], schema: StructType) -> tuple[tuple[str, DataType], ...]:
