@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import time
 from pathlib import Path
 
 
 def cpu_seconds(pid: int) -> float:
-    """Time that all threads of the process have run."""
-    # The command's name, in brackets, may have spaces in it.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Time that all threads of the process have run, to the nanosecond.
+
+    The times in /proc/PID/stat are in hundredths of a second: a short measure of a quick server would find none at all.
+
+    Raises:
+        ProcessLookupError: there is no such process.
+    """
+    clock = ctypes.c_int()
+    if ctypes.CDLL(None).clock_getcpuclockid(pid, ctypes.byref(clock)):
+        raise ProcessLookupError(f"process {pid} has ended")
+    return time.clock_gettime(clock.value)
 
 
 def resident_mebibytes(pid: int) -> float:

@@ -15,6 +15,7 @@ import sys
 import time
 from dataclasses import dataclass
 
+from benchmarks.broker.answers import FEWEST, arrived
 from benchmarks.broker.members import await_coordinator, check
 from benchmarks.broker.modern_members import KINDS, ModernMember
 from benchmarks.broker.process import cpu_seconds
@@ -86,8 +87,8 @@ def measure(loads: list[HeartbeatLoad], pid: int, depth: int, seconds: float) ->
         count = 0
         served, busy, started = cpu_seconds(pid), time.process_time(), time.perf_counter()
         deadline = started + seconds
-        while (now := time.perf_counter()) < deadline:
-            for descriptor, _ in poll.poll(1.0):
+        while (now := time.perf_counter()) < deadline or count < FEWEST:
+            for descriptor, _ in arrived(poll):
                 load = by_descriptor[descriptor]
                 whole = load.receive()
                 if whole:
@@ -97,7 +98,7 @@ def measure(loads: list[HeartbeatLoad], pid: int, depth: int, seconds: float) ->
         busy, served = time.process_time() - busy, cpu_seconds(pid) - served
         for load in loads:
             while load.received // load.answer_size < load.sent // load.request_size:
-                poll.poll(1.0)
+                arrived(poll)
                 load.connection.setblocking(True)
                 load.receive()
                 load.connection.setblocking(False)
