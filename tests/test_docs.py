@@ -59,6 +59,11 @@ def test_what_is_to_be_run_can_be() -> None:
         assert not re.search(r"pip install '?kohort\b(?!\[)", source.read_text()), source.name
 
 
+def test_the_readme_is_short() -> None:
+    """Whoever wonders what this is has half a minute."""
+    assert len((ROOT / "README.md").read_text().split()) < 700
+
+
 def test_links_lead_somewhere() -> None:
     for page in TEXTS:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
