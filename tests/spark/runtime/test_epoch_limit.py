@@ -9,13 +9,22 @@ def test_it_grows_while_epochs_are_quick_and_full() -> None:
     seen = []
     for _ in range(5):
         seen.append(limit.records)
-        limit.took(100, limit.records, limit.records, limit.records * 10)
+        limit.took(400, limit.records, limit.records, limit.records * 10)
     assert seen == [1_000, 2_000, 4_000, 5_000, 5_000]
+
+
+def test_the_quicker_epochs_are_the_more_it_grows() -> None:
+    limit = EpochLimit(LimitSettings(first_records=1_000, most_records=100_000, target_ms=1_000))
+    seen = []
+    for ms in (0, 200, 320, 450, 700):
+        limit.took(ms, limit.records, limit.records, limit.records * 10)
+        seen.append(limit.records)
+    assert seen == [4_000, 16_000, 48_000, 96_000, 96_000]
 
 
 def test_epochs_over_what_was_compacted_grow_too() -> None:
     limit = EpochLimit(LimitSettings(first_records=1_000, target_ms=1_000))
-    limit.took(100, 1_000, 10, 100)
+    limit.took(400, 1_000, 10, 100)
     assert limit.records == 2_000
 
 

@@ -14,6 +14,9 @@ _WORTHWHILE: Final = 20_000
 _FULL: Final = 0.9  # of the limit: less says nothing of what more would cost
 _QUICK: Final = 0.6  # of the target: twice as much would still be about in time
 _SLOW: Final = 1.5
+_GROWTH: Final = 4
+"""How many times as much an epoch reads at most as the one before. An instance's first epochs are mostly what any epoch
+costs, and the first of their kind cost more: a backlog waits while they are small."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class LimitSettings:
 
 
 class EpochLimit:
-    """The most records that the next epoch of a subtopology reads: doubles and halves with what epochs take."""
+    """The most records that the next epoch of a subtopology reads: grows and halves with what epochs take."""
 
     def __init__(self, settings: LimitSettings) -> None:
         self._settings = settings
@@ -63,7 +66,9 @@ class EpochLimit:
         if offsets < _FULL * self.records:
             return
         if ms < _QUICK * settings.target_ms or self._records < _WORTHWHILE:
-            self._records = min(settings.most_records, 2 * self._records)
+            # Even if all that it took is for its records, so many times of it are in time.
+            growth = min(_GROWTH, max(2, int(settings.target_ms / max(ms, 1))))
+            self._records = min(settings.most_records, growth * self._records)
         elif ms > _SLOW * settings.target_ms:
             self._records = max(_WORTHWHILE, self._records // 2)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from kohort.client.column_codec import load_columns
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -48,6 +50,7 @@ def local_session(cores: int = 2) -> SparkSession:
 
     if (active := active_session()) is not None:
         return active
+    load_columns()  # Spark's JVM takes seconds to start, in which this is ready
     builder = SparkSession.builder.master(f"local[{cores}]").appName("kohort-tests")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
