@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kohort.spark.jobs.processors.ordering import counted
+from kohort.spark.jobs.processors.ordering import counted, distinct_pairs
 from kohort.spark.jobs.processors.states import State, at_time
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 
@@ -61,10 +61,8 @@ def buckets(codes: _Ints, least: _Ints, most: _Ints, bucket_ms: int) -> tuple[_I
     """The buckets between two times (ms), each once for each group: the groups, and the buckets' starts."""
     first, last = least // bucket_ms, most // bucket_ms
     count = last - first + 1
-    pairs = np.stack([np.repeat(first, count) + counted(count), np.repeat(codes, count)])
-    found = np.unique(pairs, axis=1)
-    starts = np.clip(found[0] * bucket_ms, FIRST_MS, LAST_MS)
-    return found[1], starts
+    starts, groups = distinct_pairs(np.repeat(first, count) + counted(count), np.repeat(codes, count))
+    return groups, np.clip(starts * bucket_ms, FIRST_MS, LAST_MS)
 
 
 def rows_between(

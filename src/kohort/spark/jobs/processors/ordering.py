@@ -38,6 +38,17 @@ def counted(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def distinct_pairs(
+    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The pairs of two columns, each once, in order. As ranks a pair fits into one number, which sorts much faster."""
+    firsts, of_first = np.unique(first, return_inverse=True)
+    seconds, of_second = np.unique(second, return_inverse=True)
+    count = max(1, len(seconds))
+    found = np.unique(of_first * count + of_second)
+    return firsts[found // count], seconds[found % count]
+
+
 def int64s(column: pa.Array) -> npt.NDArray[np.int64]:
     """A column of whole numbers without nulls."""
     numbers: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.processors.interface import Made, Rows, TaskState
 from kohort.spark.jobs.processors.near_rows import Spans, kept_and_new, rows_between
-from kohort.spark.jobs.processors.ordering import counted, group_numbers, int64s
+from kohort.spark.jobs.processors.ordering import counted, distinct_pairs, group_numbers, int64s
 from kohort.spark.jobs.processors.states import State
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.internal_columns import OFFSET, TIMESTAMP, WINDOW_START
@@ -163,8 +163,7 @@ class SlidingProcessor:
 
     def _near(self, pool: _Pool, own: _Ints) -> _Windows:
         """All windows that there may be, and that a new row may change: it is in one, or just before it."""
-        pairs = np.stack([np.concatenate([pool.keys, pool.keys]), np.concatenate([own, pool.times + 1])])
-        keys, starts = np.unique(pairs, axis=1)
+        keys, starts = distinct_pairs(np.concatenate([pool.keys, pool.keys]), np.concatenate([own, pool.times + 1]))
         is_new = pool.arrived >= 0
         ends = starts + self.windows.difference_ms
         _, near, _ = rows_between(pool.keys[is_new], pool.times[is_new], keys, starts - 1, ends)
