@@ -30,6 +30,8 @@ _MOST_PARTITIONS: Final = 8
 
 _MOST_ROWS: Final = 65_536
 
+_SHOWN: Final = 80
+"""So much of a key is in a message."""
 _ROOM: Final = 256
 """Bytes that a batch of a row takes beside keys, values and headers, at most."""
 
@@ -157,8 +159,17 @@ def _encoded(rows: pa.RecordBatch, settings: ProducerSettings, now_ms: int) -> l
     )  # fmt: skip
     for batch in batches:
         if len(batch) > settings.max_request_size:
-            raise ValueError(f"a row takes {len(batch)} bytes, over max_request_size={settings.max_request_size}")
+            raise ValueError(
+                f"a row{_key_of(rows)} takes {len(batch)} bytes, over max_request_size={settings.max_request_size}"
+            )
     return batches
+
+
+def _key_of(rows: pa.RecordBatch) -> str:
+    """Of a single row, which it is."""
+    if rows.num_rows != 1 or "key" not in rows.schema.names or (key := rows.column("key")[0].as_py()) is None:
+        return ""
+    return f" with the key {key[:_SHOWN]!r}{'…' if len(key) > _SHOWN else ''}"
 
 
 def _encoded_one_by_one(rows: pa.RecordBatch, settings: ProducerSettings, now_ms: int) -> memoryview:

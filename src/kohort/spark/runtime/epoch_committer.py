@@ -99,7 +99,10 @@ class EpochCommitter:
             await probe(f"sent {topic}")
         self._changelogs = {}
         for (store, topic, partition), table in writes.changelogs.items():
-            self._changelogs[store, partition] = await producer.send_table(topic, table, partition=partition)
+            try:
+                self._changelogs[store, partition] = await producer.send_table(topic, table, partition=partition)
+            except ValueError as error:
+                raise ValueError(f"store {store!r}: {error}; what is kept of a key has to fit into a record") from error
             await probe(f"sent {topic}")
         # The member's epoch is asked for here, as late as can be: it may have changed since the epoch began.
         await producer.send_offsets_to_transaction(offsets, self._member.group_metadata())
