@@ -88,7 +88,7 @@ def test_a_target_that_misses_a_program_says_so(monkeypatch: pytest.MonkeyPatch)
     assert judge(smoke, 1, NONE.missing) == "exit code 1"
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_a_target_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what it started: its output would never be."""
     (tmp_path / "Makefile").write_text("deaf:\n\t@trap '' TERM; echo here; while :; do sleep 0.1; done\n")
