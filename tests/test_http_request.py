@@ -46,7 +46,7 @@ def test_an_answer_that_does_not_end() -> None:
         began = time.monotonic()
         with pytest.raises(HttpRequestError, match=r"no answer within 0.2 s"):
             ask(server, seconds=0.2)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
 
 
 def test_nobody_is_there() -> None:

@@ -88,7 +88,7 @@ def test_a_target_that_misses_a_program_says_so(monkeypatch: pytest.MonkeyPatch)
     assert judge(smoke, 1, NONE.missing) == "exit code 1"
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_a_target_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what it started: its output would never be."""
     (tmp_path / "Makefile").write_text("deaf:\n\t@trap '' TERM; echo here; while :; do sleep 0.1; done\n")
@@ -99,6 +99,19 @@ def test_a_target_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest
         with os.fdopen(writing, "wb") as output:
             assert smoke.run_target("deaf", output) == -1
         assert said.read().startswith("here")
+
+
+def test_what_a_target_leaves_behind_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its JVMs know that they don't run for long."""
+    (tmp_path / "Makefile").write_text('leaves:\n\t@sleep 600 & echo "$$JAVA_TOOL_OPTIONS"\n')
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dmine=1")
+    monkeypatch.setattr(smoke, "ROOT", tmp_path)
+    monkeypatch.setattr(smoke, "SMOKES", {"leaves": Smoke("")})
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as said:
+        with os.fdopen(writing, "wb") as output:
+            assert smoke.run_target("leaves", output) == 0
+        assert said.read() == f"-Dmine=1 {smoke.JVM}\n"  # and its end: nobody is left who could write
 
 
 def test_ctrl_c_leaves_no_traceback() -> None:

@@ -67,7 +67,7 @@ def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     plugins = "-p pytest_timeout -p xdist.plugin -p tests.time_limits -p no:cacheprovider"
-    monkeypatch.setenv("PYTEST_ADDOPTS", f"{plugins} -W error -o timeout=60 -o timeout_grace=2")
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"{plugins} -W error -o timeout=60 -o timeout_grace=5")
     return pytester
 
 
@@ -76,7 +76,8 @@ def test_what_hangs_fails_with_the_stacks_of_threads_and_tasks_and_the_others_ru
     inner_pytest: pytest.Pytester, workers: str
 ) -> None:
     inner_pytest.makepyfile(test_a=AWAITING, test_b=JOINING, test_c=WORKING)
-    result = inner_pytest.runpytest_subprocess("-n", workers, timeout=60)
+    # A grace that isn't over before all stacks are told, however busy the machine is.
+    result = inner_pytest.runpytest_subprocess("-n", workers, "-o", "timeout_grace=60", timeout=240)
     result.assert_outcomes(failed=3, passed=1)
     for loop in ("asyncio", "uvloop"):
         result.stdout.fnmatch_lines(
@@ -106,9 +107,7 @@ def test_what_hangs_fails_with_the_stacks_of_threads_and_tasks_and_the_others_ru
 
 DEAF = """
     import ctypes
-    import itertools
     import threading
-    from collections import deque
 
     import pytest
 
@@ -140,28 +139,30 @@ DEAF = """
 
     @pytest.mark.timeout(1)
     def test_keeps_the_interpreter():
-        deque(itertools.repeat(None), maxlen=0)
+        lock = ctypes.create_string_buffer(256)
+        ctypes.PyDLL(None).pthread_mutex_lock(lock)
+        ctypes.PyDLL(None).pthread_mutex_lock(lock)  # as the one above, but no other thread runs meanwhile
 """
 
 
 def test_what_no_signal_ends_ends_with_its_process_and_is_named(inner_pytest: pytest.Pytester) -> None:
     inner_pytest.makepyfile(test_a=DEAF, test_b=WORKING)
-    result = inner_pytest.runpytest_subprocess("-n", "2", timeout=120)
+    result = inner_pytest.runpytest_subprocess("-n", "2", timeout=240)
     result.assert_outcomes(failed=5, passed=1)
     hung = "cleans_up_for_ever", "fails_and_then_is_not_torn_down", "locks_twice", "keeps_the_interpreter"
     for each in hung:
         result.stdout.fnmatch_lines(f"worker * crashed while running 'test_a.py::test_{each}'")
     for each in hung[:-1]:
-        result.stderr.fnmatch_lines(f"test_a.py::test_{each}: not done within 1 s, nor 2 s later: its process ends")
+        result.stderr.fnmatch_lines(f"test_a.py::test_{each}: not done within 1 s, nor 5 s later: its process ends")
     result.stderr.fnmatch_lines(["++ When its time was over ++", "-- thread 'MainThread'", "++ Now ++"])
     result.stderr.fnmatch_lines(["Timeout (*)!", "*in test_keeps_the_interpreter"])
 
 
 def test_what_hangs_without_other_processes_ends_the_run(inner_pytest: pytest.Pytester) -> None:
     inner_pytest.makepyfile(test_a=DEAF)
-    result = inner_pytest.runpytest_subprocess("-k", "locks_twice", timeout=60)
+    result = inner_pytest.runpytest_subprocess("-k", "locks_twice", timeout=240)
     assert result.ret == 1
-    result.stderr.fnmatch_lines("test_a.py::test_locks_twice: not done within 1 s, nor 2 s later: its process ends")
+    result.stderr.fnmatch_lines("test_a.py::test_locks_twice: not done within 1 s, nor 5 s later: its process ends")
 
 
 def test_a_thread_that_is_left_does_not_keep_the_run_from_ending(inner_pytest: pytest.Pytester) -> None:
@@ -173,7 +174,7 @@ def test_a_thread_that_is_left_does_not_keep_the_run_from_ending(inner_pytest: p
             threading.Thread(target=threading.Event().wait).start()
         """
     )
-    result = inner_pytest.runpytest_subprocess(timeout=60)
+    result = inner_pytest.runpytest_subprocess(timeout=240)
     assert result.ret == 1
     result.assert_outcomes(passed=1)
     result.stderr.fnmatch_lines(["Timeout (*)!", "*in _shutdown*"])
@@ -195,4 +196,4 @@ def test_tests_that_take_long_have_longer_unless_they_say_what_they_have(inner_p
             assert request.node.get_closest_marker("timeout").args == (5,)
         """
     )
-    inner_pytest.runpytest_subprocess(timeout=60).assert_outcomes(passed=2)
+    inner_pytest.runpytest_subprocess(timeout=240).assert_outcomes(passed=2)

@@ -51,7 +51,7 @@ async def until(condition: Callable[[], object], what: str = "", *, timeout_s: f
         await asyncio.sleep(0.002)
 
 
-def eventually(condition: Callable[[], T], *, within: float = 20.0, what: str = "") -> T:
+def eventually(condition: Callable[[], T], *, within: float = 60.0, what: str = "") -> T:
     """The first true value of `condition`; an AssertionError with the last value after `within` seconds."""
     deadline = time.monotonic() + within
     while not (value := condition()):

@@ -36,7 +36,8 @@ BROKERS = {"kohort": peers.kohort, "kafka": peers.kafka}
 WARM_UP = 20_000
 """Records that a process produces or consumes before it is measured."""
 
-MEMBERS = 50
+MEMBERS, FEW_MEMBERS = 50, 5
+"""Those of the group that idles, and in small."""
 STARTS = 5
 OTHERS = ("first_record", "idle")
 
@@ -44,12 +45,14 @@ OTHERS = ("first_record", "idle")
 class Benchmark:
     """A broker, and what the libraries did with it."""
 
-    def __init__(self, peer: Peer, records: int, rounds: int, idle_seconds: float) -> None:
+    def __init__(self, peer: Peer, records: int, warm_up: int, rounds: int, idle_seconds: float, members: int) -> None:
         self.peer = peer
+        self.warm_up = warm_up
+        self.members = members
         self.numbers = {100: records, 1024: records // 2}
         self.rounds = rounds
         self.idle_seconds = idle_seconds
-        self.figures = Figures()
+        self.figures = Figures(members)
         self._names = (f"benchmark-{number}" for number in itertools.count())
 
     def run(self, works: Iterable[str], libraries: Sequence[str], say: Callable[[str], None]) -> None:
@@ -57,7 +60,7 @@ class Benchmark:
         wanted = list(works)
         say(f"{self.peer.name}: writing what is to be read")
         self._filled = {size: self._fill(number, size) for size, number in self.numbers.items()}
-        self._warm_up = {size: self._fill(WARM_UP, size) for size in SIZES}
+        self._warm_up = {size: self._fill(self.warm_up, size) for size in SIZES}
         for work in wanted:
             rounds = {"first_record": STARTS if self.rounds > 1 else 1, "idle": 1}.get(work, self.rounds)
             for number in range(rounds):
@@ -69,7 +72,7 @@ class Benchmark:
         """Produce or consume, in both sizes."""
         for size in SIZES:
             number = self.numbers[size]
-            told = {"size": size, "number": number, "warm_up_number": WARM_UP, "warm_up": self._warm_up[size]}
+            told = {"size": size, "number": number, "warm_up_number": self.warm_up, "warm_up": self._warm_up[size]}
             if work.startswith("produce"):
                 told |= {"topic": self._topic(), "warm_up": self._topic()}
             else:
@@ -86,8 +89,8 @@ class Benchmark:
 
     def idle(self, library: str, work: str) -> None:
         """Members that have nothing to do."""
-        topic = self._topic(MEMBERS)
-        told = {"topic": topic, "group": topic, "members": MEMBERS, "seconds": self.idle_seconds}
+        topic = self._topic(self.members)
+        told = {"topic": topic, "group": topic, "members": self.members, "seconds": self.idle_seconds}
         found = self._work(library, work, **told)
         self.figures.note(work, library, found["cpu"] / found["seconds"] * 100)
 
@@ -129,11 +132,13 @@ def main() -> None:
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=LIBRARIES, metavar="LIBRARY")
     parser.add_argument("--idle-seconds", type=float, default=20.0)
     parser.add_argument(
-        "--quick", action="store_true", help="a hundredth of the records, one round, 1 s of idling: for CI"
+        "--quick", action="store_true", help="a hundredth of the records, one round, 1 s of few that idle: for CI"
     )
     options = parser.parse_args()
+    warm_up, members = WARM_UP, MEMBERS
     if options.quick:
         options.records, options.rounds, options.idle_seconds = options.records // 100, 1, 1.0
+        warm_up, members = WARM_UP // 10, FEW_MEMBERS
     console = Console(width=None if Console().is_terminal else 140)
     chosen = options.broker or "both"
     if chosen == "kafka":
@@ -148,7 +153,7 @@ def main() -> None:
                 with console.status("") as status:
                     status.update(f"starting {peer.name}")
                     peer.start()
-                    benchmark = Benchmark(peer, options.records, options.rounds, options.idle_seconds)
+                    benchmark = Benchmark(peer, options.records, warm_up, options.rounds, options.idle_seconds, members)
                     benchmark.run(options.only, options.libraries, status.update)
             finally:
                 peer.stop()

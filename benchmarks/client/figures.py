@@ -55,14 +55,19 @@ ROWS = [
     *(row for work, (title, peer) in WORKS.items() for size in SIZES for row in load_rows(work, title, size, peer)),
     Row("first_record", "from subscribe to the first record", "s", 3, more_is_better=False),
     Row("first_record process", "  from the start of the process", "s", 3, more_is_better=False),
-    Row("idle", "50 idle members of a group", "% of a core", 2, more_is_better=False),
+    Row("idle", "{members} idle members of a group", "% of a core", 2, more_is_better=False),
 ]
 
 
 class Figures:
-    """Figures by row and library, one a round."""
+    """Figures by row and library, one a round.
 
-    def __init__(self) -> None:
+    Args:
+        members: how many idle.
+    """
+
+    def __init__(self, members: int) -> None:
+        self._members = members
         self._noted: dict[tuple[str, str], list[float]] = defaultdict(list)
 
     def note(self, key: str, library: str, figure: float) -> None:
@@ -81,7 +86,7 @@ class Figures:
             cells = [self._median(row.key, library) for library in libraries]
             if any(cell is not None for cell in cells):
                 texts = ["" if cell is None else f"{cell:,.{row.digits}f} {row.unit}" for cell in cells]
-                shown.add_row(row.title, *texts, *self._verdict(row))
+                shown.add_row(row.title.format(members=self._members), *texts, *self._verdict(row))
         return shown
 
     def _median(self, key: str, library: str) -> float | None:

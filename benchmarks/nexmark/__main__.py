@@ -30,7 +30,8 @@ from benchmarks.pipeline.run import Run
 from kohort.testing import BrokerProcess
 
 EVENTS = 2_000_000
-QUICK_EVENTS, QUICK_QUERIES = 3_000, "q0,q7,q17"
+QUICK_EVENTS, QUICK_QUERIES = 3_000, "q0,q7"
+"""One whose results all count, and one whose later results replace earlier ones, which all contenders say."""
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -47,7 +48,8 @@ def table(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contend
 def times(found: Mapping[str, Found], other: str) -> float | None:
     """How many times as fast as another Kohort was, if both were measured."""
     ours, theirs = (found[name].throughput if name in found else None for name in (OURS, other))
-    return ours.rate / theirs.rate if ours and theirs and other != OURS else None
+    ratio = ours.rate / theirs.rate if ours and theirs and other != OURS else math.nan
+    return None if math.isnan(ratio) else ratio
 
 
 def _cells(found: Found, ratio: float | None) -> list[str]:
@@ -55,7 +57,7 @@ def _cells(found: Found, ratio: float | None) -> list[str]:
     if found.failures or (measured := found.throughput) is None:
         return [*[""] * 6, f"[red]failed: {found.failures[0].partition(':')[0]}[/]" if found.failures else ""]
     return [
-        f"{measured.rate:,.0f}",
+        "–" if math.isnan(measured.rate) else f"{measured.rate:,.0f}",
         f"{ratio:.2f} ×" if ratio else "",
         f"{measured.cpu / measured.records * 1e6:,.1f}",
         f"{measured.memory:,.0f}",

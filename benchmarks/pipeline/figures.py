@@ -71,7 +71,7 @@ class Row:
         """The figure as text; empty: not measured."""
         measured = getattr(found, self.measure)
         figure = None if measured is None else self.figure(measured)
-        return "" if figure is None else self.form.format(figure)
+        return "" if figure is None else "–" if math.isnan(figure) else self.form.format(figure)
 
 
 ROWS = {
@@ -136,7 +136,7 @@ def table(found: Mapping[str, Found], contenders: Sequence[Contender], case: typ
 
 def _rate(found: Mapping[str, Found], contender: str) -> float | None:
     throughput = found[contender].throughput if contender in found else None
-    return throughput.rate if throughput else None
+    return throughput.rate if throughput and not math.isnan(throughput.rate) else None
 
 
 def _auctions_aims(name: str, found: Mapping[str, Found]) -> list[tuple[str, str]]:

@@ -68,6 +68,16 @@ def middle(figures: list[float]) -> float:
     return statistics.median(figures) if figures else math.nan
 
 
+def longest(times: np.ndarray) -> float:
+    """The longest of some times; not a number if there are none."""
+    return float(times.max()) if len(times) else math.nan
+
+
+def each_second(number: float, seconds: float) -> float:
+    """So many in a second; not a number if it took no time, as it may where two processes tell of its ends."""
+    return number / seconds if seconds > 0 else math.nan
+
+
 @dataclass(frozen=True)
 class Throughput:
     """All records that are there, from the start of processing until the last result is committed.
@@ -97,7 +107,7 @@ class Throughput:
     @property
     def rate(self) -> float:
         """Records a second."""
-        return self.records / self.seconds
+        return each_second(self.records, self.seconds)
 
     @property
     def brief(self) -> str:
@@ -386,12 +396,14 @@ class Bench:
 
             title = f"{contender.title}: an instance is killed"
             sent, differences = self._follow(load, results, instances, title, (SETTLING, kill))
+            if not killed:
+                raise RuntimeError(f"its first result came so late that all was sent before {SETTLING} s were over")
             moments, taken = results.latencies(sent)
             settled = (moments >= moments.min() + SETTLING / 2) & (moments + taken < killed)
             promotions = read_journals(*Path(job.directory).glob("*/*.jsonl")).promotions(since=killed)
             return Pause(
-                longest=float(taken[moments + taken >= killed].max()),
-                before=float(taken[settled].max()),
+                longest=longest(taken[moments + taken >= killed]),
+                before=longest(taken[settled]),
                 promotion=max(promotions.values(), default=None),
                 differences=differences,
             )

@@ -29,6 +29,8 @@ from tests.tools import JAVA, MAVEN
 
 AIM = 600
 """MiB beyond the heap's setting."""
+BETWEEN = 2.0
+"""Seconds from one tenth of the records to the next."""
 
 
 def main() -> int:
@@ -38,8 +40,9 @@ def main() -> int:
     parser.add_argument("--rest", type=int, default=30, help="seconds after the last of them")
     parser.add_argument("--quick", action="store_true", help="1,000 records, and a second: for CI")
     options = parser.parse_args()
+    pause = BETWEEN
     if options.quick:
-        options.records, options.rest = 1_000, 1
+        options.records, options.rest, pause = 1_000, 1, 0.2
     console = Console(width=None if Console().is_terminal else 120)
     if missing := [tool.missing for tool in (JAVA, MAVEN) if not tool.is_there()]:  # jcmd comes with a JDK
         console.print(*missing, sep="\n")
@@ -55,18 +58,18 @@ def main() -> int:
             made.result()
         with Instance(Kohort(), job) as instance:
             instance.started()
-            _send(job.servers, options.records)
+            _send(job.servers, options.records, pause)
             time.sleep(options.rest)
             console.print(_table(instance.pid))
     return 0
 
 
-def _send(servers: str, records: int) -> None:
+def _send(servers: str, records: int, pause: float) -> None:
     """By tenths, so that there are some epochs."""
     flights = data.load().slice(0, records)
     for each in tenths(flights.num_rows):
         data.fill(servers, "flights", flights.slice(each.start), len(each))
-        time.sleep(2)
+        time.sleep(pause)
 
 
 def tenths(records: int) -> list[range]:

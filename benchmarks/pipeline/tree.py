@@ -55,10 +55,11 @@ def resident_mebibytes(pids: list[int]) -> float:
 def disk_mebibytes(directory: Path) -> float:
     """What folders within a folder take on the disk; not the files that are in it itself, such as logs."""
     total = 0
-    for folder in filter(Path.is_dir, directory.iterdir()):
-        for file in folder.rglob("*"):
-            with contextlib.suppress(OSError):  # it may go meanwhile
-                total += file.lstat().st_blocks * 512
+    for top in filter(Path.is_dir, directory.iterdir()):
+        for folder, folders, files in os.walk(top):  # which passes over folders that go meanwhile
+            for name in (*folders, *files):
+                with contextlib.suppress(OSError):
+                    total += Path(folder, name).lstat().st_blocks * 512
     return total / 2**20
 
 

@@ -34,6 +34,7 @@ from benchmarks.queues.rows import Results, Rows
 from tests.interop.topics import create_topic
 from tests.tools import JAVA, need
 
+WORKS: Final = ("hash", "wait")
 WAIT_MS: Final = 5
 WARM_UP: Final = 2_000
 PATIENCE_S: Final = 300.0
@@ -42,16 +43,29 @@ LOCK_S: Final = 15
 
 @dataclass(frozen=True)
 class Scale:
-    """How much: rows to hash, rows that wait, the most workers, single rows."""
+    """How much.
+
+    Attributes:
+        hashed, waiting, single: rows to hash, rows that wait, single rows.
+        workers: the most.
+        again_s: seconds in which rows that a killed worker had may come again.
+        in_turns: each contender does one of the works, and the next one the other.
+    """
 
     hashed: int
     waiting: int
     workers: int
     single: int
+    again_s: float
+    in_turns: bool = False
+
+    def works(self, contender: int) -> tuple[str, ...]:
+        """What the contender with that number does."""
+        return (WORKS[contender % len(WORKS)],) if self.in_turns else WORKS
 
 
-FULL = Scale(100_000, 5_000, 4, 100)
-QUICK = Scale(2_000, 200, 1, 10)
+FULL = Scale(100_000, 5_000, 4, 100, LOCK_S)
+QUICK = Scale(2_000, 200, 1, 10, 1, in_turns=True)
 
 
 @dataclass
@@ -75,14 +89,14 @@ class Benchmark:
     def measured(self, contender: Contender, workers: int) -> Measured:
         """A contender with so many workers."""
         found = Measured(contender, workers, {})
-        with self._running(contender, workers, "hash", 0) as (rows, results, processes):
-            found.rates["hash"] = self._rate(self._scale.hashed, rows, results, processes)
-            if workers == 1:
-                results.begin_at(self._scale.hashed)
-                self._trickle(self._scale.single, rows, results, processes, first=self._scale.hashed)
-                found.median_ms, found.p95_ms = results.median_ms(), results.percentile_95_ms()
-        with self._running(contender, workers, "wait", WAIT_MS) as (rows, results, processes):
-            found.rates["wait"] = self._rate(self._scale.waiting, rows, results, processes)
+        for work in self._scale.works(CONTENDERS.index(contender)):
+            count, ms = {"hash": (self._scale.hashed, 0), "wait": (self._scale.waiting, WAIT_MS)}[work]
+            with self._running(contender, workers, work, ms) as (rows, results, processes):
+                found.rates[work] = self._rate(count, rows, results, processes)
+                if work == "hash" and workers == 1:
+                    results.begin_at(count)
+                    self._trickle(self._scale.single, rows, results, processes, first=count)
+                    found.median_ms, found.p95_ms = results.median_ms(), results.percentile_95_ms()
         return found
 
     def recovery_s(self, contender: Contender) -> tuple[float, int]:
@@ -90,7 +104,7 @@ class Benchmark:
         with self._running(contender, 2, "wait", WAIT_MS) as (rows, results, processes):
             count = self._scale.single
             self._trickle(count, rows, results, processes, kill_at=count // 3)
-            end = time.monotonic() + LOCK_S  # what the killed one had locked may yet come again
+            end = time.monotonic() + self._scale.again_s  # what the killed one had locked may yet come again
             while time.monotonic() < end:
                 self._read(results, processes, end + PATIENCE_S)
             return max(results.taken.values()), results.again
@@ -158,7 +172,7 @@ class Benchmark:
 def main() -> int:
     """Measures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.queues", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rows, one worker: for CI")
+    parser.add_argument("--quick", action="store_true", help="few rows, one worker, works in turns: for CI")
     options = parser.parse_args()
     need(JAVA)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C does: what was started is ended
@@ -190,7 +204,7 @@ def main() -> int:
 
 def _cells(found: Measured) -> list[str]:
     latencies = ["" if each is None else f"{each:,.0f} ms" for each in (found.median_ms, found.p95_ms)]
-    rates = [f"{found.rates[work]:,.0f}" for work in ("hash", "wait")]
+    rates = [f"{found.rates[work]:,.0f}" if work in found.rates else "–" for work in WORKS]
     return [found.contender.title, str(found.workers), *rates, *latencies]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import signal
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from rich.table import Column, Table
 from benchmarks.available import available
 from benchmarks.restore import changelog
 from benchmarks.restore.contenders import CONTENDERS, Contender, Job
-from benchmarks.restore.measures import Restarted, Restored, restart, restore
+from benchmarks.restore.measures import RESTARTS, Restarted, Restored, restart, restore
 from kohort.client import Admin
 from kohort.testing import BrokerProcess
 
@@ -45,10 +46,11 @@ def main() -> int:
     parser.add_argument("--keys", type=int, nargs="+", default=SIZES, help="how many, one changelog after the other")
     parser.add_argument("--partitions", type=int, default=1, help="of a changelog: a store for each")
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME")
-    parser.add_argument("--quick", action="store_true", help="20,000 keys: for CI")
+    parser.add_argument("--quick", action="store_true", help="20,000 keys, and one restart: for CI")
     options = parser.parse_args()
+    restarts = RESTARTS
     if options.quick:
-        options.keys = [20_000]
+        options.keys, restarts = [20_000], 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     console = Console(width=None if Console().is_terminal else 120)
     contenders = available((each for each in CONTENDERS if each.name in options.contenders), console)
@@ -57,13 +59,18 @@ def main() -> int:
             contender.prepare()
         for keys in options.keys:
             with BrokerProcess(BROKER_SETTINGS) as broker:
-                found = _measure(contenders, broker, Path(directory), keys, options.partitions)
+                found = _measure(contenders, broker, Path(directory), keys, options.partitions, restarts)
             console.print(_table(found, keys))
     return 0 if contenders else 1
 
 
 def _measure(
-    contenders: Sequence[Contender], broker: BrokerProcess, directory: Path, keys: int, partitions: int
+    contenders: Sequence[Contender],
+    broker: BrokerProcess,
+    directory: Path,
+    keys: int,
+    partitions: int,
+    restarts: int,
 ) -> dict[str, tuple[Restored, Restarted]]:
     """What was found, by the contender's title."""
     servers = broker.bootstrap_servers
@@ -72,7 +79,7 @@ def _measure(
         # Each has a changelog of its own, which is filled just before.
         job = Job(servers, contender.name, partitions, keys, str(directory / f"{contender.name}-{keys}"))
         asyncio.run(_fill(job))
-        found[contender.title] = restore(contender, job, broker.pid), restart(contender, job)
+        found[contender.title] = restore(contender, job, broker.pid), restart(contender, job, restarts)
     return found
 
 
@@ -88,7 +95,7 @@ def _table(found: dict[str, tuple[Restored, Restarted]], keys: int) -> Table:
     def row(title: str, figure: Callable[[Restored, Restarted], str]) -> None:
         shown.add_row(title, *(figure(*each) for each in found.values()))
 
-    row("records/s", lambda restored, _: f"{restored.rate:,.0f}")
+    row("records/s", lambda restored, _: "–" if math.isnan(restored.rate) else f"{restored.rate:,.0f}")
     row("processor time a record", lambda restored, _: f"{restored.cpu / restored.records * 1e6:.2f} µs")
     row("  of the broker", lambda restored, _: f"{restored.broker_cpu / restored.records * 1e6:.2f} µs")
     row("most memory", lambda restored, _: f"{restored.memory:,.0f} MiB")

@@ -6,10 +6,12 @@ import statistics
 from dataclasses import dataclass
 
 from benchmarks.pipeline import tree
+from benchmarks.pipeline.measures import each_second
 from benchmarks.restore.contenders import Contender, Job
 from benchmarks.restore.process import Process
 
 RESTARTS = 3
+"""After a clean end."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Restored:
     @property
     def rate(self) -> float:
         """Records a second."""
-        return self.records / self.seconds
+        return each_second(self.records, self.seconds)
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,9 @@ def restore(contender: Contender, job: Job, broker: int) -> Restored:
     return Restored(job.keys, end.at - start.at, end.cpu - start.cpu, broker_cpu, watch.peak)
 
 
-def restart(contender: Contender, job: Job) -> Restarted:
-    """Start it again where it was killed, and then where it was ended."""
-    (killed, _), *closed = (_start_again(contender, job) for _ in range(1 + RESTARTS))
+def restart(contender: Contender, job: Job, restarts: int = RESTARTS) -> Restarted:
+    """Start it again where it was killed, and then so many times, at least once, where it was ended."""
+    (killed, _), *closed = (_start_again(contender, job) for _ in range(1 + restarts))
     opened, process = zip(*closed, strict=True)
     return Restarted(killed, statistics.median(opened), statistics.median(process))
 

@@ -203,7 +203,8 @@ def test_keys_stay_while_they_cannot_be_read_again(with_server: Run, caplog: pyt
     assert "it answers 500" in caplog.text
 
 
-def test_a_slow_answer_holds_up_neither_clients_nor_the_end(with_server: Run) -> None:
+def test_a_slow_answer_holds_up_neither_clients_nor_the_end(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jwks, "ANSWER_SECONDS", 60.0)
     with web_server() as web:
         web.body = key_set("first")
 

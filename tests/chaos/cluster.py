@@ -39,7 +39,7 @@ def main() -> int:
         instance = field.instance("one", "--master", master, "--standbys", "0")
         for _ in field.send(seed=1, number=2_000, seconds=1):
             pass
-        differences = field.settle(patience=120)
+        differences = field.settle(patience=240)
         expected = batch_result(field.delivered)
         left_out = Counter({"late": expected.late, "no key": expected.keyless, "no value": expected.empty})
         # The driver of such an application has no executor of its own: whoever fetched was in one of these.
@@ -95,12 +95,12 @@ def run_daemon(stack: ExitStack, log: Path, name: str, *options: str) -> None:
 
     def end() -> None:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
     stack.callback(end)
 
 
-def wait_for(condition: Callable[[], bool], what: str, within: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], what: str, within: float = 240) -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, f"not within {within} s: {what}"

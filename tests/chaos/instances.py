@@ -80,7 +80,7 @@ class Instance:
         """Let it run again, not knowing that time has passed."""
         self._signal(signal.SIGCONT)
 
-    def stop(self, patience: float = 60) -> int:
+    def stop(self, patience: float = 240) -> int:
         """End it in good order, and return its exit code.
 
         Raises:

@@ -34,7 +34,7 @@ OUTCOME: Final = (
 """What becomes of a job, by its kind."""
 _KINDS: Final = {"once": 85, "again": 6, "bad": 3, "hopeless": 3, "torn": 2, "empty": 1}
 _DONE: Final = frozenset({"once", "again"})
-_ENDINGS: Final = 40
+_ENDINGS: Final = 120
 """So many small batches at most, until each worker had some of one."""
 _AN_ENDING: Final = 200
 

@@ -53,7 +53,7 @@ def decisions(servers: str, application: str) -> list[float]:
     })  # fmt: skip
     found = []
     try:
-        left = set(consumer.list_topics(OFFSETS_TOPIC, 10).topics[OFFSETS_TOPIC].partitions)
+        left = set(consumer.list_topics(OFFSETS_TOPIC, 60).topics[OFFSETS_TOPIC].partitions)
         consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, OFFSET_BEGINNING) for partition in left])
         while left:
             for message in consumer.consume(1_000, 1.0):

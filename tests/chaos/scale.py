@@ -31,7 +31,8 @@ RATE = 400
 """Flights a second."""
 
 PARTS = 2
-PATIENCE = 150
+PATIENCE = 300
+"""Seconds for a step, or until all results are there."""
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -128,7 +129,7 @@ def measure(scale: Scale) -> int:
     scale.until(lambda: scale.balanced(1), "the last one runs all tasks")
     scale.flow(seconds=5)
     times["from three to one"] = (began, time.time())
-    differences = scale.field.settle(patience=60)
+    differences = scale.field.settle(PATIENCE)
     journals = scale.journals()
     steps = {name: Step.of(journals, *time) for name, time in times.items()}
     console.print(table(steps))

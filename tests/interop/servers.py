@@ -41,7 +41,7 @@ QUICK_KRAFT = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.m
 class Server(ABC):
     """A broker with a directory of its own: started, killed, started again on the same port with the same data."""
 
-    ready_within = 20.0
+    ready_within = 60.0
     clean_exit = 0
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -109,7 +109,7 @@ class Server(ABC):
         process, self.process = self.process, None
         process.send_signal(number)
         try:
-            return process.wait(20)
+            return process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as PythonError
 
+from ..waiting import eventually
 from .clients.kcat_client import KCAT
 from .java.jvm import Tools
 from .secured import MECHANISMS, PASSWORD, USER, WAYS, SecureKohort, add_user, java_properties
@@ -71,8 +72,12 @@ def test_librdkafka_with_a_wrong_password(secured: SecureKohort, mechanism: str)
     admin = AdminClient({**settings, "error_cb": errors.append})  # type: ignore[dict-item]
     with pytest.raises(KafkaException):
         admin.list_topics(timeout=3)
-    admin.poll(1)
-    assert KafkaError._AUTHENTICATION in [error.code() for error in errors]
+
+    def is_told() -> bool:
+        admin.poll(0.1)
+        return KafkaError._AUTHENTICATION in [error.code() for error in errors]
+
+    eventually(is_told, what="the error is told of")
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), [("SSL", ""), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "PLAIN")])

@@ -85,14 +85,17 @@ def refused(secured: SecureKohort, token: str) -> bool:
     """Whether a token isn't taken, as librdkafka sees it."""
     errors: list[KafkaError] = []
     admin = AdminClient({**librdkafka(secured, token), "error_cb": errors.append})
-    try:
-        admin.poll(0)
-        admin.list_topics(timeout=1)
-        return False
-    except KafkaException:
-        admin.poll(1)
-        assert KafkaError._AUTHENTICATION in [error.code() for error in errors]
-        return True
+
+    def is_told() -> str:
+        try:
+            admin.poll(0)
+            admin.list_topics(timeout=1)
+            return "taken"
+        except KafkaException:
+            admin.poll(1)
+            return "refused" if KafkaError._AUTHENTICATION in [error.code() for error in errors] else ""
+
+    return eventually(is_told, what="the token is taken or refused") == "refused"
 
 
 @pytest.mark.parametrize("reason", BAD)

@@ -62,7 +62,7 @@ def test_a_topic_that_is_not_there(kohort_fresh_broker: Broker, monkeypatch: pyt
         began = time.monotonic()
         with pytest.raises(ValueError, match=r"topic 'gone' isn't there after 0\.5 s, and brokers don't make it"):
             task.write(iter([rows]))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
     task = made(kohort_fresh_broker, topic="gone", **{"kafka.max.block.ms": "2000"})
     with pytest.raises(KafkaError, match="topic 'gone' isn't there after max_block_ms=2000"):
         task.write(iter([ROWS]))

@@ -120,6 +120,7 @@ def test_each_query_is_shown_with_who_answered_it() -> None:
     found = {
         "q0": {"kohort": measured(0.5), "structured": measured(1.0)},
         "q17": {"kohort": measured(1.0), "structured": measured(4.0)},
+        "q18": {"kohort": measured(1.0), "structured": measured(0.0)},
         "q19": {"kohort": Found(failures=["throughput: TimeoutError"])},
     }
     said = io.StringIO()
@@ -130,6 +131,18 @@ def test_each_query_is_shown_with_who_answered_it() -> None:
         ["", "Structured Streaming", "1,000", "2.00 ×", "3,000.0", "900", "12.0", "10", "yes"],
         ["q17  Auction statistics", "Kohort", "1,000", "", "3,000.0", "900", "12.0", "10", "yes"],
         ["", "Structured Streaming", "250", "4.00 ×", "3,000.0", "900", "12.0", "10", "yes"],
+        [
+            f"q18  {QUERIES['q18'].title.partition(':')[0]}",
+            "Kohort",
+            "1,000",
+            "",
+            "3,000.0",
+            "900",
+            "12.0",
+            "10",
+            "yes",
+        ],
+        ["", "Structured Streaming", "–", "", "3,000.0", "900", "12.0", "10", "yes"],
         ["q19  Auction top 10", "Kohort", "", "", "", "", "", "", "failed: throughput"],
         ["the median query", "Structured Streaming", "", "3.00 ×", "", "", "", "", ""],
     ]

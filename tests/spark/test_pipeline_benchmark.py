@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
+import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,10 @@ import pytest
 from rich.console import Console
 
 from benchmarks.pipeline import __main__ as program
-from benchmarks.pipeline import auctions, contenders, figures
+from benchmarks.pipeline import auctions, contenders, figures, tree
 from benchmarks.pipeline.cases import Auctions, Flights
 from benchmarks.pipeline.contenders import Contender, Job, RealTime, Structured
-from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Reading, Start, Throughput, large_epochs
+from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Pause, Reading, Start, Throughput, large_epochs
 from benchmarks.pipeline.run import Run
 from tests.spark.monitoring.events import epoch
 
@@ -97,6 +100,36 @@ def test_a_measure_that_fails_costs_no_other(tmp_path: Path) -> None:
     assert found["kohort"]["throughput"]["records"] == 1_000
     assert found["structured"]["reading"]["seconds"] == [0.5, 0.25, 0.5]
     assert found["kohort"]["latency"] is None and "300 s" in found["kohort"]["failures"][0]
+
+
+def test_what_took_no_time_is_shown_as_not_known() -> None:
+    """Processes tell by clocks of their own when work began: it may have ended before, by what is seen of it."""
+    made, said = run_of(One(), Other())
+    bench: Any = Bench(throughput=replace(throughput(), seconds=0.0), pause=Pause(1.0, math.nan, None, []))
+    made.measure(bench, ("throughput", "pause"))
+    made.report(Flights, 5_000, None)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
+    shown = {row[0]: row[1:] for row in rows}
+    assert shown["throughput"] == ["–", "–", "", ""]
+    assert shown["before it"] == ["–", "–", "", ""]
+    assert not made.wrong
+
+
+def test_what_is_on_the_disk_is_counted_though_folders_go_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kept", "gone"):
+        (tmp_path / "state" / name).mkdir(parents=True)
+        (tmp_path / "state" / name / "rows").write_bytes(bytes(1 << 20))
+    scandir = os.scandir
+
+    def scanned(folder: str | int) -> Any:
+        if isinstance(folder, str) and Path(folder).name == "gone":
+            shutil.rmtree(folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", scanned)
+    assert 1 <= tree.disk_mebibytes(tmp_path) < 2
 
 
 def test_groups_that_differ_make_it_wrong() -> None:

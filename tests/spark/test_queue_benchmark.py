@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.queues.__main__ import FULL, QUICK, WORKS
 from benchmarks.queues.contenders import CONTENDERS, Workers
 from benchmarks.queues.rows import WARM, Results
 from tests.waiting import run, until
@@ -54,6 +55,13 @@ def test_what_a_worker_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
         await until(lambda: not runs(left))
 
     run(body())
+
+
+def test_in_small_each_contender_works_and_each_work_is_done() -> None:
+    numbers = range(len(CONTENDERS))
+    assert [FULL.works(number) for number in numbers] == [WORKS for _ in numbers]
+    assert [len(QUICK.works(number)) for number in numbers] == [1 for _ in numbers]
+    assert {work for number in numbers for work in QUICK.works(number)} == set(WORKS)
 
 
 def test_results_of_rows_before_those_that_are_measured_do_not_count() -> None:

@@ -243,7 +243,7 @@ def test_closing_ends_while_the_user_does_not() -> None:
                 one.revoking = two.revoking = asyncio.Event()
                 begin = time.monotonic()
                 await one.connector.close(timeout_ms=500)
-                assert time.monotonic() - begin < 5
+                assert time.monotonic() - begin < 25
                 # It told the coordinator, so the other needn't wait for a session's end.
                 assert one.connector.state is State.UNSUBSCRIBED
                 two.revoking.set()
@@ -260,7 +260,7 @@ def test_closing_while_a_join_waits() -> None:
                 await until(lambda: one.connector.state is State.JOINING and one.connector._protocol.member_id)
                 begin = time.monotonic()
                 await one.connector.close()
-                assert time.monotonic() - begin < 10
+                assert time.monotonic() - begin < 25
 
     run(test())
 

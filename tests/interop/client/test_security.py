@@ -47,7 +47,7 @@ def test_a_wrong_password_is_said_soon(secure_server: SecureServer, mechanism: s
     started = time.monotonic()
     with pytest.raises(AuthenticationError, match="uthentication failed"):
         enter(client_config(secure_server, "SASL_SSL", sasl_mechanism=mechanism, sasl_password="wrong"))
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 50
 
 
 def by_token(server: SecureServer, **settings: Any) -> ClientConfig:
@@ -65,7 +65,7 @@ def test_a_wrong_token_is_said_soon(secure_server: SecureServer, name: str) -> N
     started = time.monotonic()
     with pytest.raises(AuthenticationError, match="invalid_token"):
         enter(by_token(secure_server, sasl_token=lambda: signed(name, aud="another")))
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 50
 
 
 def test_a_new_token_is_shown_before_the_old_one_expires(secure_server: SecureServer) -> None:

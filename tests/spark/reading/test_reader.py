@@ -216,7 +216,7 @@ def test_a_broker_that_restarts_is_waited_for(kohort_broker_process: BrokerProce
     started = time.monotonic()
     with pytest.raises((RangeError, NoBrokerError)):
         found(impatient, 0, 1)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 25
     impatient.close()
     reader.close()
 
