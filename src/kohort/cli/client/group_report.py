@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import RenderableType
 from rich.text import Text
 
+from kohort.cli.client.group_partitions import partitions_read
 from kohort.cli.client.tables import partitions_text, table
-from kohort.cli.terminal import printable
+from kohort.cli.terminal import printable, several
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import (
     GroupDescription,
@@ -38,6 +39,11 @@ class GroupReport:
     group: GroupDescription
     lag: Mapping[TopicPartition, PartitionLag]
 
+    @property
+    def uncommitted(self) -> int:
+        """Records of partitions that the group has committed nothing for."""
+        return sum(each.uncommitted or 0 for each in self.lag.values())
+
 
 async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
     """The reports of groups, in the order of their names."""
@@ -46,7 +52,8 @@ async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
     for name in dict.fromkeys(names):
         # A streams application reads committed records only: its lag ends where an open transaction begins, too.
         isolation = "read_committed" if groups[name].type is GroupType.STREAMS else "read_uncommitted"
-        lag = await admin.group_offsets.lag(name, partitions=groups[name].owners(), isolation_level=isolation)
+        partitions = await partitions_read(admin, groups[name])
+        lag = await admin.group_offsets.lag(name, partitions=partitions, isolation_level=isolation)
         # A streams task has a partition of each of its topics, which some of these may not have.
         existing = {at: each for at, each in lag.items() if each.committed is not None or each.end is not None}
         reports.append(GroupReport(groups[name], existing))
@@ -81,6 +88,8 @@ def members_tables(report: GroupReport) -> list[RenderableType]:
 def offsets_tables(report: GroupReport) -> list[RenderableType]:
     """A group's offsets; of a share group, also what is in flight."""
     shown: list[RenderableType] = [_offsets(report)] if report.lag else []
+    if report.uncommitted:
+        shown.append(_where_it_begins(report))
     if any(lag.in_flight for lag in report.lag.values()):
         shown.append(_in_flight(report))
     return shown
@@ -115,6 +124,7 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
                 "committed": lag.committed,
                 "end": lag.end,
                 "lag": lag.lag,
+                "uncommitted": lag.uncommitted,
                 "leader_epoch": lag.leader_epoch if lag.leader_epoch >= 0 else None,
                 "metadata": lag.metadata,
                 "members": [member.member_id for member in owners.get(at, ())],
@@ -126,8 +136,8 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
 
 
 def _header(group: GroupDescription) -> Text:
-    size = len(group.members)
-    first = f": {group.type.value} group, {group.state or 'state unknown'}, {size} member{'' if size == 1 else 's'}"
+    members = several(len(group.members), "member")
+    first = f": {group.type.value} group, {group.state or 'state unknown'}, {members}"
     facts = [f"coordinator {group.coordinator}"]
     if group.assignor:
         facts.append(f"assignor {group.assignor}")
@@ -176,22 +186,40 @@ def _members(group: GroupDescription) -> RenderableType:
 def _offsets(report: GroupReport) -> RenderableType:
     owners = report.group.owners()
     names = short_names([member.member_id for member in report.group.members])
-    rows: list[tuple[object, ...]] = [
-        (
-            at.topic,
-            str(at.partition),
-            lag.committed,
-            lag.end,
-            lag.lag,
-            ", ".join(member.instance_id or names[member.member_id] for member in owners.get(at, ())) or None,
-        )
-        for at, lag in report.lag.items()
-    ]
-    known = [lag.lag for lag in report.lag.values() if lag.lag is not None]
-    if len(known) > 1:
-        rows.append(("in all", "", "", "", sum(known), ""))
     start = "Start" if report.group.type is GroupType.SHARE else "Committed"
-    return table(("Topic", ">Partition", f">{start}", ">End", ">Lag", "Member"), rows)
+    columns: list[tuple[str, Callable[[TopicPartition, PartitionLag], object]]] = [
+        ("Topic", lambda at, lag: at.topic),
+        (">Partition", lambda at, lag: str(at.partition)),
+        (f">{start}", lambda at, lag: lag.committed),
+        (">End", lambda at, lag: lag.end),
+        (">Lag", lambda at, lag: lag.lag),
+    ]
+    if report.uncommitted:
+        columns.append((">Without a commit", lambda at, lag: lag.uncommitted))
+    columns.append(
+        (
+            "Member",
+            lambda at, lag: (
+                ", ".join(member.instance_id or names[member.member_id] for member in owners.get(at, ())) or None
+            ),
+        )
+    )
+    rows: list[list[object]] = [[cell(at, lag) for _, cell in columns] for at, lag in report.lag.items()]
+    known = [lag.lag for lag in report.lag.values() if lag.lag is not None]
+    if len(report.lag) > 1 and (known or report.uncommitted):
+        rows.append(["in all", "", "", "", sum(known), *([report.uncommitted] if report.uncommitted else []), ""])
+    return table([name for name, _ in columns], rows)
+
+
+def _where_it_begins(report: GroupReport) -> Text:
+    """What records count for that are in partitions without a commit."""
+    count = sum(1 for lag in report.lag.values() if lag.uncommitted)
+    where = f"{several(count, 'partition')} without a commit {'has' if count == 1 else 'have'}"
+    if report.group.type is GroupType.STREAMS:
+        begins = "a streams application reads them, unless it is set to begin at the latest"
+    else:
+        begins = "members with auto.offset.reset=earliest read them, others begin at the end"
+    return Text(f"{where} {several(report.uncommitted, 'record')}: {begins}", style="dim")
 
 
 def _in_flight(report: GroupReport) -> RenderableType:
@@ -262,7 +290,7 @@ def _restoring(member: GroupMember) -> str | None:
         return None
     ends = member.streams.task_end_offsets
     lacks = sum(max(0, ends[task] - offset) for task, offset in member.streams.task_offsets.items() if task in ends)
-    return f"{lacks:,} records" if lacks else None
+    return several(lacks, "record") if lacks else None
 
 
 def _partitions_to_come(member: GroupMember) -> str | None:
