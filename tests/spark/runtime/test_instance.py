@@ -34,6 +34,10 @@ class Heard(Listener):
         self.now: TasksNow | None = None
         self.restores: list[Restoring] = []
         self.failures: list[str] = []
+        self.group_lag: int | None = None
+
+    def left(self, group_lag: int) -> None:
+        self.group_lag = group_lag
 
     def epoch(self, done: EpochDone) -> None:
         self.epochs.append(done)
@@ -102,6 +106,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
                     Instance(plan(world.app), instance.settings, lambda subtopology: None)  # type: ignore[arg-type, return-value]
             await task
             assert heard.now is not None and heard.now.active == () and not heard.failures
+            assert heard.group_lag is not None
         async with running(world, "one") as (_, heard, task):
             await world.counted()
             assert {each.task for each in heard.restores} == {"1_0", "1_1"}
