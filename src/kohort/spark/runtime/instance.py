@@ -15,6 +15,7 @@ import pyarrow as pa
 from kohort.client.admin import Admin, ConfigResource, ResourceType
 from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
+from kohort.client.no_broker import no_broker_yet
 from kohort.client.producer import Producer
 from kohort.client.streams.events import (
     Assigned,
@@ -105,7 +106,11 @@ class Instance:
         self.before: Collection[str] = ()
         self.directory = StateDirectory(settings.state_dir, settings.application_id)
         self.stores = OpenStores(plan, self.directory)
-        self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
+        self._cluster_waits = self.waits("cluster")
+        client = replace(
+            settings.client, on_no_broker=lambda why: self._cluster_waits(no_broker_yet(settings.client, why))
+        )
+        self.admin, self.cluster = Admin(client), Cluster(settings.client)
         self.ends = EndOffsets(self.cluster, pause_ms=settings.poll_ms)
         self.changelogs = ChangelogReader(settings.client, self.waits("changelogs"))
         self.manager = TaskManager(
@@ -165,6 +170,7 @@ class Instance:
             stack.callback(self.directory.close)
             await stack.enter_async_context(self.admin)
             await stack.enter_async_context(self.cluster)
+            self._cluster_waits(None)
             stack.push_async_callback(self._tell_what_is_left)
             self.cluster.follow({topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics})
             if self._before_joining is not None:
