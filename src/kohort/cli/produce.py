@@ -32,6 +32,9 @@ def command(
     key: Annotated[
         str | None, typer.Option(metavar="FIELD", help="Of JSON, CSV and Parquet: the field whose value is the key.")
     ] = None,
+    null_keys: Annotated[
+        bool, typer.Option("--null-keys", help="Send records whose key field is missing or null, without a key.")
+    ] = False,
     delimiter: Annotated[str, typer.Option(metavar="CHAR", help="Between the fields of CSV.")] = ",",
     typed: Annotated[
         bool, typer.Option("--typed", help="Of CSV: write columns of numbers and of flags as such, not as strings.")
@@ -71,7 +74,7 @@ def command(
 
     kohort produce words --key-separator : < pairs.txt
 
-    JSON, a document a line, with one of its fields as the key:
+    JSON, a document a line, with one of its fields as the key, which each must have, unless --null-keys is given:
 
     kohort produce flights --format json --key carrier flights.jsonl
 
@@ -105,7 +108,9 @@ def command(
     from kohort.cli.data.input_options import InputOptions
     from kohort.client.producer import Producer
 
-    options = InputOptions(format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed)
+    options = InputOptions(
+        format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed, null_keys=null_keys
+    )
     read = options.reader(choose_path())
     headers = _headers(header or [])
     if headers and format == "records":
@@ -150,11 +155,15 @@ async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None
         except ClientError as error:
             problem = problem or explain(error)
     if problem is not None:
-        fail(f"{problem} ({sending.delivered:,} records were sent, and stay sent)", FAILED)
+        fail(f"{problem} ({_sent(sending.delivered)})", FAILED)
     if not quiet:
         err.print(sending.progress.summary("sent"), soft_wrap=True)
     if interrupted and not sending.interactive:
         raise asyncio.CancelledError
+
+
+def _sent(count: int) -> str:
+    return "1 record was sent, and stays sent" if count == 1 else f"{count:,} records were sent, and stay sent"
 
 
 def _headers(texts: list[str]) -> list[tuple[str, bytes]]:
