@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from kohort.cli.client.fitting import FittingTable
 from kohort.cli.terminal import printable
 
 NOTHING: Final = "-"
@@ -17,7 +18,7 @@ NOTHING: Final = "-"
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
     """A table. Columns whose names begin with > are aligned right, and None in a cell is a dash."""
-    made = Table(
+    made = FittingTable(
         title=None if title is None else Text(printable(title)),
         title_justify="left",
         title_style="bold",
