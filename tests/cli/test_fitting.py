@@ -39,7 +39,7 @@ def test_names_are_cut_in_the_middle_before_anything_wraps() -> None:
     """So that both ends tell them apart; numbers are never cut."""
     assert shown(members(), 60) == [
         "A group",
-        " Member               Client   Active               Epoch",
+        " Member                 Client   Active               Epoch",
         " 0f8b3c52-6…f3a4c5d6e   kohort   0: 0-3; 1: 0-3   1,200,000",
         " 0f8b3c52-6…f3a4c5d6f   kohort   0: 0-3; 1: 0-3   1,200,000",
     ]
