@@ -44,11 +44,6 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def several(count: int, what: str) -> str:
-    """A number of things: "1 record", "1,200 records"."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def complain(message: str) -> None:
     """Prints an error; `message` may have several lines."""
     shown = "\n".join(map(printable, message.split("\n")))

@@ -10,6 +10,7 @@ from kohort.cli.client.admin import confirm, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions, parse_settings
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
+from kohort.plurals import several
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -98,9 +99,9 @@ def create(
         if topic is None:
             typer.echo(f"{printable(name)} exists already")
             continue
-        size = "" if topic.partitions is None else f" with {_count(topic.partitions, 'partition')}"
+        size = "" if topic.partitions is None else f" with {several(topic.partitions, 'partition')}"
         if topic.replication_factor is not None:
-            size += f", {_count(topic.replication_factor, 'replica')} each"
+            size += f", {several(topic.replication_factor, 'replica')} each"
         typer.echo(f"{'could create' if validate_only else 'created'} {printable(name)}{size}")
 
 
@@ -246,7 +247,3 @@ def _parse_assignment(text: str) -> dict[int, tuple[int, ...]]:
         }
     except ValueError:
         fail(f"--replica-assignment {text}: broker ids are wanted, those of a partition with : between: 1:2,2:3")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

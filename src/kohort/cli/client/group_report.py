@@ -13,7 +13,7 @@ from rich.text import Text
 
 from kohort.cli.client.group_partitions import partitions_read
 from kohort.cli.client.tables import partitions_text, table
-from kohort.cli.terminal import printable, several
+from kohort.cli.terminal import printable
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import (
     GroupDescription,
@@ -22,6 +22,7 @@ from kohort.client.administration.group_types import (
     GroupType,
 )
 from kohort.client.types import TopicPartition, by_topic
+from kohort.plurals import several
 from kohort.streams.tasks import Role, TaskId, in_role
 from kohort.streams.topology import Subtopology
 

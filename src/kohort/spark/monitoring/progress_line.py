@@ -14,9 +14,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from kohort.plurals import several
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview
-from kohort.spark.monitoring.progress_log import ProgressLog, printable, several, summary
+from kohort.spark.monitoring.progress_log import ProgressLog, printable, summary
 
 _REFRESH: Final = 4  # a second
 _BAR: Final = 30

@@ -12,6 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
+from kohort.plurals import several
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview, SubtopologyTotals
 
@@ -148,11 +149,6 @@ class _RateLimited:
             self._later = None
         if self._write():
             self._written_at = self._clock()
-
-
-def several(count: int, what: str) -> str:
-    """A number of things: "1 record", "1,200 records"."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _is_logged(level: int) -> bool:
