@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cli.client.group_report import short_names
+from kohort.cli.client.short_names import short_names
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.client.share_consumer import ShareConsumer

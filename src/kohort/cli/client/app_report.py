@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
 
+from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_report import GroupReport, members_tables, read_groups
 from kohort.cli.client.tables import numbers, table
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
@@ -180,10 +181,10 @@ def apps_table(reports: Iterable[AppReport]) -> RenderableType:
             (
                 each.group.group.group_id,
                 each.group.group.type.value,
-                each.group.group.state or None,
+                state_text(each.group.group.state),
                 len(each.group.group.members),
                 len(each.stores),
-                each.lag,
+                lag_text(each.lag),
             )
             for each in reports
         ),
@@ -220,7 +221,9 @@ def app_tables(report: AppReport) -> list[RenderableType]:
 def _inputs(inputs: Sequence[InputReport]) -> RenderableType:
     """Topics with their lag, and how much of it has never been committed, where there is any."""
     columns = ["Topic", "", ">Partitions", ">Lag"]
-    rows = [[each.topic, "its own" if each.internal else None, each.partitions, each.lag] for each in inputs]
+    rows: list[list[object]] = [
+        [each.topic, "its own" if each.internal else None, each.partitions, lag_text(each.lag)] for each in inputs
+    ]
     if any(each.uncommitted for each in inputs):
         columns.append(">Of it without a commit")
         for row, each in zip(rows, inputs, strict=True):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from kohort.cli.client.awaited_members import awaited
+from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_partitions import partitions_read
+from kohort.cli.client.short_names import short_names
 from kohort.cli.client.tables import partitions_text, table
 from kohort.cli.terminal import printable
 from kohort.client.administration.group_offsets import PartitionLag
@@ -28,9 +30,6 @@ from kohort.streams.topology import Subtopology
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
-
-_SHORT: Final = 12
-"""The least number of characters shown of a member's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ def groups_table(groups: Iterable[GroupListing]) -> RenderableType:
     return table(
         ("Group", "Type", "State", "Protocol", ">Coordinator"),
         (
-            (group.group_id, group.type.value, group.state or None, group.protocol_type or None, group.coordinator)
+            (group.group_id, group.type.value, state_text(group.state), group.protocol_type or None, group.coordinator)
             for group in groups
         ),
     )
@@ -138,7 +137,7 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
 
 def _header(group: GroupDescription) -> Text:
     members = several(len(group.members), "member")
-    first = f": {group.type.value} group, {group.state or 'state unknown'}, {members}"
+    state = state_text(group.state) or Text("state unknown")
     facts = [f"coordinator {group.coordinator}"]
     if group.assignor:
         facts.append(f"assignor {group.assignor}")
@@ -151,7 +150,14 @@ def _header(group: GroupDescription) -> Text:
             facts.append(f"{name} {epoch}")
     if group.type is GroupType.STREAMS and group.topology is None:
         facts.append("topics missing or unfit")
-    return Text.assemble((printable(group.group_id), "bold"), printable(first), "\n", printable(", ".join(facts)))
+    lines = [", ".join(facts), *awaited(group)]
+    return Text.assemble(
+        (printable(group.group_id), "bold"),
+        f": {group.type.value} group, ",
+        state,
+        f", {members}\n",
+        "\n".join(map(printable, lines)),
+    )
 
 
 def _members(group: GroupDescription) -> RenderableType:
@@ -193,7 +199,7 @@ def _offsets(report: GroupReport) -> RenderableType:
         (">Partition", lambda at, lag: str(at.partition)),
         (f">{start}", lambda at, lag: lag.committed),
         (">End", lambda at, lag: lag.end),
-        (">Lag", lambda at, lag: lag.lag),
+        (">Lag", lambda at, lag: lag_text(lag.lag)),
     ]
     if report.uncommitted:
         columns.append((">Without a commit", lambda at, lag: lag.uncommitted))
@@ -208,7 +214,9 @@ def _offsets(report: GroupReport) -> RenderableType:
     rows: list[list[object]] = [[cell(at, lag) for _, cell in columns] for at, lag in report.lag.items()]
     known = [lag.lag for lag in report.lag.values() if lag.lag is not None]
     if len(report.lag) > 1 and (known or report.uncommitted):
-        rows.append(["in all", "", "", "", sum(known), *([report.uncommitted] if report.uncommitted else []), ""])
+        rows.append(
+            ["in all", "", "", "", lag_text(sum(known)), *([report.uncommitted] if report.uncommitted else []), ""]
+        )
     return table([name for name, _ in columns], rows)
 
 
@@ -248,13 +256,6 @@ def _in_flight(report: GroupReport) -> RenderableType:
 def _clock(ms: int) -> str:
     """A time of the near future or past, in UTC, as far as anyone reads it."""
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%H:%M:%S} UTC"
-
-
-def short_names(member_ids: Iterable[str]) -> dict[str, str]:
-    """Ids cut to the length at which they differ, since each is on many lines; the members have them in full."""
-    ids = {*member_ids}
-    length = next(length for length in count(_SHORT) if len({each[:length] for each in ids}) == len(ids))
-    return {each: each if len(each) <= length + 1 else f"{each[:length]}…" for each in ids}
 
 
 def _process(member: GroupMember) -> str | None:
