@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,13 @@ def test_members_of_a_streams_group_by_their_tasks() -> None:
 def test_where_no_member_can_be_named_it_says_what_is_going_on(kind: GroupType, state: str, said: str) -> None:
     (sentence,) = awaited(group(kind, state, [member("one")]))
     assert said in sentence
+
+
+def test_of_a_classic_group_those_who_have_yet_to_join() -> None:
+    """As `kohort serve` tells: those that have joined have their subscriptions."""
+    members = [replace(member("one"), topics=("t",)), member("two"), member("three")]
+    (sentence,) = awaited(group(GroupType.CLASSIC, "PreparingRebalance", members))
+    assert sentence.startswith("waiting for two, three to join again: ")
 
 
 @pytest.mark.parametrize("state", ["Stable", "Empty", "Dead", "NotReady"])

@@ -1,7 +1,7 @@
 """Who a group waits for while it is about to give out partitions or tasks anew.
 
 Members of consumer, streams and share groups say which epoch they have come to, and the group knows what each is to
-have. Of classic groups brokers don't tell who has joined again.
+have. Of classic groups `kohort serve` tells what those are subscribed to that have joined again; Apache Kafka doesn't.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def awaited(group: GroupDescription) -> list[str]:
         return []
     if group.type is GroupType.CLASSIC:
         if state == "preparingrebalance":
-            return ["a rebalance is being prepared: members that are here have to join again, or be dropped in the end"]
+            return [_preparing(group)]
         return ["a rebalance is being completed: members wait for what their leader assigns"]
     names = short_names([member.member_id for member in group.members])
     waited = [
@@ -30,6 +30,16 @@ def awaited(group: GroupDescription) -> list[str]:
     if waited:
         return [f"waiting for {', '.join(waited)}"]
     return ["waiting for the broker to place what there is"] if state == "assigning" else []
+
+
+def _preparing(group: GroupDescription) -> str:
+    """Who of a classic group has to join again, as far as the broker tells who has."""
+    names = short_names([member.member_id for member in group.members])
+    missing = [member for member in group.members if not member.topics]
+    if not missing or len(missing) == len(group.members):
+        return "a rebalance is being prepared: members that are here have to join again, or be dropped in the end"
+    listed = ", ".join(member.instance_id or names[member.member_id] for member in missing)
+    return f"waiting for {listed} to join again: who doesn't within its rebalance timeout is dropped"
 
 
 def _lacks(group: GroupDescription, member: GroupMember) -> str | None:
