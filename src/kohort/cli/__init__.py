@@ -34,10 +34,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "kohort.cli.place",
         "Place a streams group's tasks: which member gets which, how even it is, what moves.",
     ),
-    "produce": ("kohort.cli.produce", "Write records to a topic: lines, JSON lines or CSV."),
+    "produce": ("kohort.cli.produce", "Write records to a topic: lines, JSON lines, CSV or Parquet."),
     "quotas": ("kohort.cli.quotas", "How much users, client ids and addresses may do: list, set, remove."),
     "serve": ("kohort.cli.serve", "Run a broker that Kafka clients connect to."),
-    "topics": ("kohort.cli.topics", "Topics: list, create, describe, alter and delete."),
+    "topics": ("kohort.cli.topics", "Topics: list, create, describe, alter and delete; delete the oldest records."),
     "users": ("kohort.cli.users", "Users that log in with a password (SCRAM): list, set, delete."),
     "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
 }

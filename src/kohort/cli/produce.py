@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
 
@@ -16,14 +17,23 @@ FAILED: Final = 1
 
 
 def command(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where the records go.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Where the records go.", autocompletion=completion.topics)
+    ],
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE|-…", help="What to read; standard input unless given.")
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     format: Annotated[  # noqa: A002 (the option's name)
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="lines, json, csv, parquet or records.")
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="lines, json, csv, parquet or records.",
+            autocompletion=completion.words("lines", "json", "csv", "parquet", "records"),
+        ),
     ] = "lines",
     key_separator: Annotated[
         str | None,
@@ -49,10 +59,23 @@ def command(
         int | None, typer.Option("--partition", "-p", min=0, help="Send all records there.", show_default="by key")
     ] = None,
     compression: Annotated[
-        str | None, typer.Option("--compression", "-z", metavar="CODEC", help="gzip, snappy, lz4 or zstd.")
+        str | None,
+        typer.Option(
+            "--compression",
+            "-z",
+            metavar="CODEC",
+            help="gzip, snappy, lz4 or zstd.",
+            autocompletion=completion.words("gzip", "snappy", "lz4", "zstd"),
+        ),
     ] = None,
     acks: Annotated[
-        str | None, typer.Option(metavar="all|1|0", help="Replicas that must have a record.", show_default="all")
+        str | None,
+        typer.Option(
+            metavar="all|1|0",
+            help="Replicas that must have a record.",
+            show_default="all",
+            autocompletion=completion.words("all", "1", "0"),
+        ),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="BYTES", min=1, help="Of a batch of records.")] = None,
     linger: Annotated[

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions, parse_settings
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
@@ -107,7 +108,9 @@ def create(
 
 @app.command()
 def describe(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+    ],
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -129,7 +132,9 @@ def describe(
 
 @app.command()
 def alter(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+    ],
     partitions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="New total number; it can only grow.")
     ] = None,
@@ -169,7 +174,9 @@ def alter(
 
 @app.command()
 def delete(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+    ],
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that don't exist.")] = False,
     yes: YesOption = False,
     bootstrap_server: BootstrapOption = None,
@@ -194,7 +201,10 @@ def delete(
 @app.command("delete-records")
 def delete_records(
     partitions: Annotated[
-        list[str], typer.Argument(metavar="TOPIC[:0,3-5]", help="Topics, or some of their partitions.")
+        list[str],
+        typer.Argument(
+            metavar="TOPIC[:0,3-5]", help="Topics, or some of their partitions.", autocompletion=completion.topics
+        ),
     ],
     before: Annotated[
         str, typer.Option(metavar="OFFSET", help="The first offset to keep, or 'latest' to keep nothing.")
