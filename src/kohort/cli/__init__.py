@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "kohort.cli.apps",
         "Streams applications: list, describe, reset one or a store, plan a change.",
     ),
+    "cluster": ("kohort.cli.cluster", "A cluster at a glance: brokers, topics and groups."),
     "configs": ("kohort.cli.configs", "Settings of topics, brokers, groups and client metrics: describe and alter."),
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
     "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),
@@ -38,6 +39,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "quotas": ("kohort.cli.quotas", "How much users, client ids and addresses may do: list, set, remove."),
     "serve": ("kohort.cli.serve", "Run a broker that Kafka clients connect to."),
     "topics": ("kohort.cli.topics", "Topics: list, create, describe, alter and delete; delete the oldest records."),
+    "transactions": ("kohort.cli.transactions", "Transactional ids: list and describe; what has been open for long."),
     "users": ("kohort.cli.users", "Users that log in with a password (SCRAM): list, set, delete."),
     "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
 }

@@ -50,6 +50,11 @@ def share_groups(ctx: typer.Context, incomplete: str) -> list[str]:
     return _names(ctx, incomplete, lambda admin: _group_ids(admin, "share"))
 
 
+def transactional_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The transactional ids that brokers know."""
+    return _names(ctx, incomplete, _transactional_ids)
+
+
 def resources(ctx: typer.Context, incomplete: str) -> list[str]:
     """Topics or groups, by the kind of resource that the line names before."""
     kind = str(ctx.params.get("kind") or "").removesuffix("s")
@@ -58,6 +63,10 @@ def resources(ctx: typer.Context, incomplete: str) -> list[str]:
 
 async def _group_ids(admin: Admin, *types: str) -> list[str]:
     return [group.group_id for group in await admin.groups.list(types=types)]
+
+
+async def _transactional_ids(admin: Admin) -> list[str]:
+    return [each.transactional_id for each in await admin.transactions.list()]
 
 
 def _names(ctx: typer.Context, incomplete: str, read: Callable[[Admin], Awaitable[Iterable[str]]]) -> list[str]:
