@@ -34,7 +34,7 @@ class FittingTable(Table):
         """The table as it is, if it fits; else with shorter names; else its rows below each other."""
         columns = [_Cells(console, column) for column in self.columns]
         room = options.max_width - _EDGES - _BETWEEN * (len(columns) - 1)
-        cuts = console.is_terminal or options.max_width < WIDE
+        cuts = console.is_terminal or console.width < WIDE
         if not cuts or sum(each.natural for each in columns) <= room:
             yield from super().__rich_console__(console, options)
             return
