@@ -66,7 +66,7 @@ class FittingTable(Table):
     def _stacked(self, columns: Sequence[_Cells]) -> Iterator[Text | Padding]:
         """A block of lines for each row: what the first column has, and below it the others, without empty ones."""
         if self.title is not None:
-            yield Text.assemble(self.title, style=self.title_style)
+            yield Text.assemble(self.title, style=self.title_style or "")
         first, *others = columns
         for row in range(self.row_count):
             name = first.cells[row].copy()
