@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -29,6 +30,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from tests.cli.administering import Cluster, cluster
 
 PATIENCE = 30.0
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @pytest.fixture(scope="module")
@@ -219,9 +221,11 @@ class Terminal:
         os.close(self._end)
 
     def read_until(self, text: str) -> None:
-        """Read until something is shown."""
-        while text not in self.seen:
-            assert select.select([self._end], [], [], PATIENCE)[0], self.seen
+        """Read until something is shown, whatever its colours."""
+        end = time.monotonic() + PATIENCE
+        while text not in COLOURS.sub("", self.seen):
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self._end], [], [], left)[0], self.seen
             self.seen += os.read(self._end, 65536).decode(errors="replace")
 
     def type(self, text: str) -> None:
