@@ -124,7 +124,7 @@ def test_applications_are_listed_and_described() -> None:
         assert [each["application_id"] for each in admins.json("apps", "list")] == ["app"]
         described = admins.json("apps", "describe", "app")
         assert described["kohort"]
-        assert described["inputs"] == [{"topic": "t", "internal": False, "partitions": 1, "lag": 0}]
+        assert described["inputs"] == [{"topic": "t", "internal": False, "partitions": 1, "lag": 0, "uncommitted": 0}]
         assert [(each["store"], each["made_of"], each["columns"], each["left"]) for each in described["stores"]] == [
             ("old", "t", ["n"], True), ("store", "t", ["n"], False),
         ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -21,12 +22,15 @@ from kohort.cli.client.arguments import parse_duration, parse_partitions
 from kohort.cli.client.options import client_config
 from kohort.cli.client.run import run
 from kohort.cli.client.tables import numbers, partitions_text
+from kohort.client.config import ClientConfig
 from kohort.client.errors import ConfigError, ConnectionLostError
+from kohort.client.no_broker import no_broker_yet
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from tests.cli.administering import Cluster, cluster
 
 PATIENCE = 30.0
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +134,38 @@ def test_what_is_wrong_with_a_connection_is_said_before_the_time_is_over(
         here = f"127.0.0.1:{silent.getsockname()[1]}"
         said = at.__class__(here).fails("topics", "list", "--timeout", "0.6")
     assert "no broker answered within 600 ms" in said
-    assert f"the last one: {here}" in said
+    assert f"it can't be reached: {here}" in said
+
+
+def test_what_is_waited_for_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not when the time is over, and with what helps; once, however often it is tried."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    config = client_config(f"127.0.0.1:{port}", None, 15.0)
+    assert config.on_no_broker is not None
+    config.on_no_broker("refused")
+    config.on_no_broker("refused")
+    assert capsys.readouterr().err == (
+        f"waiting, for 15 s: no broker answers at 127.0.0.1:{port} (refused); "
+        f"`kohort serve --ephemeral --listen 127.0.0.1:{port}` starts one here\n"
+    )
+    with Terminal(f"127.0.0.1:{port}", "topics", "list", "--timeout", "600") as terminal:
+        terminal.read_until("starts one here")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(PATIENCE) == 130
+
+
+@pytest.mark.parametrize(
+    ("servers", "settings", "advice"),
+    [
+        ("localhost", {}, "`kohort serve --ephemeral` starts one here"),
+        ("[::1]:9093", {}, "`kohort serve --ephemeral --listen [::1]:9093` starts one here"),
+        ("kafka.example:9092", {}, "is it running, and can it be reached from here?"),
+        ("localhost", {"security_protocol": "SSL"}, "`kohort serve --secure DIR` starts one here"),
+    ],
+)
+def test_how_to_start_a_broker(servers: str, settings: dict[str, Any], advice: str) -> None:
+    assert no_broker_yet(ClientConfig(bootstrap_servers=servers, **settings), "x").endswith(f"; {advice}")
 
 
 @pytest.mark.parametrize(
@@ -186,9 +221,11 @@ class Terminal:
         os.close(self._end)
 
     def read_until(self, text: str) -> None:
-        """Read until something is shown."""
-        while text not in self.seen:
-            assert select.select([self._end], [], [], PATIENCE)[0], self.seen
+        """Read until something is shown, whatever its colours."""
+        end = time.monotonic() + PATIENCE
+        while text not in COLOURS.sub("", self.seen):
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self._end], [], [], left)[0], self.seen
             self.seen += os.read(self._end, 65536).decode(errors="replace")
 
     def type(self, text: str) -> None:

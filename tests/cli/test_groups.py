@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cli.client.group_report import short_names
+from kohort.cli.client.short_names import short_names
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.client.share_consumer import ShareConsumer
@@ -61,7 +61,7 @@ def test_a_classic_group(at: Cluster) -> None:
     shown = at.ok("groups", "describe", "g")
     assert "g: classic group, Stable, 1 member\n" in shown
     assert [member, "kohort", "127.0.0.1", "t: 0"] in rows(shown)
-    assert ["t", "0", "-", "3", "-", f"{member[:12]}…"] in rows(shown)
+    assert ["t", "0", "-", "3", "-", "3", f"{member[:12]}…"] in rows(shown)
     assert at.ok("groups", "remove-members", "g", "--member", member) == f"removed {member}\n"
     assert at.ok("groups", "list", "--type", "streams") == ""
     assert [group["group_id"] for group in at.json("groups", "list", "--state", "empty")] == ["g"]
@@ -106,6 +106,42 @@ def test_offsets_and_lag_add_up(at: Cluster) -> None:
     shown = rows(at.ok("groups", "describe", "g"))
     assert ["t", "0", "1", "3", "2", "-"] in shown
     assert ["in all", "2"] in shown
+
+
+def test_what_nothing_is_committed_for_is_shown_beside_the_lag(at: Cluster) -> None:
+    """Whether it will be read is up to where the group's members begin."""
+    asyncio.run(join_classic(at.servers, "g", T0))
+    at.ok("groups", "remove-members", "g", "--all")
+    commit(at, "g", {T1: 0})  # of a group of consumers, which read whole topics
+    shown = at.ok("groups", "describe", "g")
+    assert rows(shown)[2:] == [
+        ["Topic", "Partition", "Committed", "End", "Lag", "Without a commit", "Member"],
+        ["t", "0", "-", "3", "-", "3", "-"],
+        ["t", "1", "0", "0", "0", "-", "-"],
+        ["in all", "0", "3"],
+        [
+            "1 partition without a commit has 3 records: members with auto.offset.reset=earliest read them, "
+            "others begin at the end"
+        ],
+    ]
+    (described,) = at.json("groups", "describe", "g")
+    assert [(each["lag"], each["uncommitted"]) for each in described["offsets"]] == [(None, 3), (0, None)]
+
+
+def test_what_a_streams_group_lacks_is_the_same_without_members(at: Cluster) -> None:
+    """A rebalance takes tasks away and gives them; what is unread stays."""
+
+    def lacking() -> list[tuple[str, int]]:
+        (described,) = at.json("groups", "describe", "app")
+        return [(f"{each['topic']}-{each['partition']}", each["uncommitted"]) for each in described["offsets"]]
+
+    asyncio.run(join_streams(at.servers, "app", "t"))
+    with_members = lacking()
+    at.ok("groups", "remove-members", "app", "--all", "--yes")
+    assert with_members == lacking() == [("t-0", 3), ("t-1", 0)]
+    assert "has 3 records: a streams application reads them" in at.ok("groups", "offsets", "app")
+    (app,) = at.json("apps", "list")
+    assert (app["lag"], app["inputs"][0]["uncommitted"]) == (3, 3)
 
 
 def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_lines_with_keys_and_nulls(topics: Topics, topic: str, tmp_path: Path) -
 @both_paths
 def test_json_lines_are_sent_as_they_are(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = b'{"id": 7, "x":1}\n\n{"id":"b"}\r\n{"x":2}\n'
-    found = produced(topics, topic, tmp_path / "lines", data, "--format", "json", "--key", "id", "-p", "0")
+    found = produced(topics, topic, tmp_path / "lines", data, "-f", "json", "--key", "id", "--null-keys", "-p", "0")
     assert found == [(b"7", b'{"id": 7, "x":1}'), (b"b", b'{"id":"b"}'), (None, b'{"x":2}')]
 
 
@@ -71,6 +71,19 @@ def test_parquet_rows_become_objects(topics: Topics, topic: str, tmp_path: Path)
     pq.write_table(pa.table({"id": [1, 2], "tags": [["a"], None]}), file)
     found = produced(topics, topic, tmp_path / "rows", file.getvalue(), "-f", "parquet", "--key", "id")
     assert found == [(b"1", b'{"id":1,"tags":["a"]}'), (b"2", b'{"id":2,"tags":null}')]
+
+
+def test_parquet_rows_need_their_key_unless_told_otherwise(topics: Topics, topic: str, tmp_path: Path) -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, None, 3]}), file)
+    (tmp_path / "rows").write_bytes(file.getvalue())
+    done = invoke("produce", topic, str(tmp_path / "rows"), "-f", "parquet", "--key", "id", servers=topics.bootstrap)
+    assert done.exit_code == 1
+    assert "row 2: the field 'id' is null, and it is the key; --null-keys sends such records" in done.stderr
+    assert [record.key for record in topics.read(topic)] == [b"1"]
+    other = topics.create_one()
+    found = produced(topics, other, tmp_path / "rows", file.getvalue(), "-f", "parquet", "--key", "id", "--null-keys")
+    assert {key for key, _ in found} == {b"1", None, b"3"}
 
 
 @both_paths
@@ -117,6 +130,7 @@ def test_many_records_keep_their_order(topics: Topics, topic: str, tmp_path: Pat
     ("options", "complaint"),
     [
         (["--format", "xml"], "one of lines, json, csv, parquet, records"),
+        (["--format", "json", "--null-keys"], "--null-keys is for --key FIELD"),
         (["--key", "id"], "lines have no fields; --key-separator TEXT splits them"),
         (["--format", "json", "--key-separator", ":"], "--key FIELD"),
         (["--header", "x"], "NAME=VALUE is wanted"),
@@ -159,6 +173,14 @@ def test_settings_out_of_a_file(topics: Topics, topic: str, tmp_path: Path) -> N
     [
         (["-f", "json"], b'{"a":1}\n[2]\n{"a":\n4\n', "line 3: not JSON", 2),
         (["-f", "json", "--key", "a"], b'{"a":1}\n[2]\n', "line 2: Expected `object`", 1),
+        (
+            ["-f", "json", "--key", "a"],
+            b'{"a":1}\n\n{"b":2}\n{"a":3}\n',
+            "line 3: there is no field 'a', and it is the",
+            1,
+        ),
+        (["-f", "json", "--key", "a"], b'{"a":1}\n{"a":null}\n', "line 2: the field 'a' is null, and it is the key", 1),
+        (["-f", "csv", "--typed", "--key", "a"], b"a,b\n1,2\n,3\n4,5\n", "row 3: the field 'a' is null", 1),
         (["-f", "records"], b'{"value":"x"}\n{"value":"=","value_encoding":"base64"}\n', "line 2: base64", 1),
         (["-K", ":"], b"a:1\nb\nc:2\n", "line 2: there is no key separator ':'", 1),
         (["-f", "csv"], b"a,b\n1,2\n3\n", "row 3: 2 fields wanted, as in the first row, and there are 1", 0),
@@ -176,7 +198,8 @@ def test_broken_input_is_named_and_what_came_before_is_sent(
     assert done.exit_code == 1
     assert f"{file}" in done.stderr
     assert complaint in done.stderr
-    assert f"({sent} records were sent, and stay sent)" in done.stderr
+    said = "1 record was sent, and stays sent" if sent == 1 else f"{sent} records were sent, and stay sent"
+    assert f"({said})" in done.stderr
     assert len(topics.read(topic)) == sent
 
 
@@ -189,7 +212,7 @@ def test_what_is_too_large_is_refused_and_what_came_before_is_counted(
     done = invoke("produce", topic, str(tmp_path / "small"), str(tmp_path / "large"), servers=topics.bootstrap)
     assert done.exit_code == 1
     assert "max_request_size" in done.stderr
-    assert "(1 records were sent, and stay sent)" in done.stderr
+    assert "(1 record was sent, and stays sent)" in done.stderr
     assert [record.value for record in topics.read(topic)] == [b"one"]
 
 
@@ -198,7 +221,7 @@ def test_what_is_too_large_is_refused_and_what_came_before_is_counted(
 def test_rows_before_one_that_is_too_large_are_counted(topics: Topics, topic: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one\n%02000000d\ntwo\n" % 1)
     done = invoke("produce", topic, str(tmp_path / "a"), servers=topics.bootstrap)
-    assert "(1 records were sent, and stay sent)" in done.stderr
+    assert "(1 record was sent, and stays sent)" in done.stderr
     assert [record.value for record in topics.read(topic)] == [b"one"]
 
 

@@ -138,4 +138,5 @@ JSON_LINES = st.lists(JSON_RECORDS.map(json.dumps) | st.sampled_from(["", "{", "
 def test_json_input(data: bytes, named: bool) -> None:
     check_read(data, lambda path, source: map(path.block, read_json(source)), named=named)
     check_read(data, lambda path, source: map(path.block, read_json(source, "value")), named=named)
+    check_read(data, lambda path, source: map(path.block, read_json(source, "value", null_keys=True)), named=named)
     check_read(data, lambda path, source: map(path.block, read_json_records(source)), named=False)

@@ -86,7 +86,7 @@ def test_rounds_go_on_until_a_broker_starts() -> None:
 def test_nobody_there_is_said_when_the_time_is_over() -> None:
     async def main() -> None:
         cluster = quick(await dead_address(), bootstrap_timeout_ms=50)
-        with pytest.raises(NoBrokerError, match=r"within 50 ms: none of 1 brokers can be reached; .*127.0.0.1:\d+"):
+        with pytest.raises(NoBrokerError, match=r"within 50 ms: it can't be reached: 127.0.0.1:\d+"):
             await cluster.start()
         with pytest.raises(ClosedError):
             await cluster.any_connection()

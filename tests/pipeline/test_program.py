@@ -748,6 +748,18 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: _flights(app).transform(lambda df: None).to("x"),
         r"transform\(lambda\) must return a DataFrame, but it returned None: is a return missing\?",
     ),
+    "a transform that joins a stream of Spark's own": (
+        lambda app: (
+            _flights(app)
+            .transform(
+                lambda df: df.join(
+                    df.sparkSession.readStream.format("rate").load().selectExpr("STRING(value) AS origin"), "origin"
+                )
+            )
+            .to("x")
+        ),
+        r"transform\(lambda\) has a stream of Spark's own in it, .* read its topic by app\.stream or app\.table",
+    ),
     "a transform that fails": (
         lambda app: _flights(app).transform(lambda df: 1 // 0).to("x"),
         r"transform\(lambda\) failed: ZeroDivisionError",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_groups, with_admin
 from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
@@ -52,7 +53,9 @@ def list_applications(
 
 @app.command()
 def describe(
-    application: Annotated[str, typer.Argument(metavar="APP", help="Its application id.")],
+    application: Annotated[
+        str, typer.Argument(metavar="APP", help="Its application id.", autocompletion=completion.streams_groups)
+    ],
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -81,7 +84,9 @@ def describe(
 
 @app.command()
 def reset(
-    application: Annotated[str, typer.Argument(metavar="APP", help="Its application id.")],
+    application: Annotated[
+        str, typer.Argument(metavar="APP", help="Its application id.", autocompletion=completion.streams_groups)
+    ],
     state_dir: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="With the application's folder in this state_dir, on this machine."),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.admin import existing_topics, with_admin
 from kohort.cli.client.arguments import parse_settings
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
@@ -25,16 +26,30 @@ KINDS = {
     "client-metrics": "CLIENT_METRICS",
 }
 
-KindArgument = Annotated[str, typer.Argument(metavar="KIND", help=f"Kind of resource: {', '.join(KINDS)}.")]
+KindArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND", help=f"Kind of resource: {', '.join(KINDS)}.", autocompletion=completion.words(*KINDS)
+    ),
+]
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NAME", help="Names, or brokers' ids. None for settings of all brokers."),
+    typer.Argument(
+        metavar="NAME",
+        help="Names, or brokers' ids. None for settings of all brokers.",
+        autocompletion=completion.resources,
+    ),
 ]
 
 
 @app.command("list")
 def list_resources(
-    kind: Annotated[str | None, typer.Argument(metavar="KIND", help=f"Only these: {', '.join(KINDS)}.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KIND", help=f"Only these: {', '.join(KINDS)}.", autocompletion=completion.words(*KINDS)
+        ),
+    ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,

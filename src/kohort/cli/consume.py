@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
 
@@ -23,21 +24,40 @@ FAILED: Final = 1
 
 
 def command(
-    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC…", help="What to read.")] = None,
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="TOPIC…", help="What to read.", autocompletion=completion.topics)
+    ] = None,
     pattern: Annotated[
         str | None, typer.Option(metavar="REGEX", help="Instead of TOPIC: all topics whose whole name matches.")
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", metavar="NAME", help="Be a member of this group, and commit.")
+        str | None,
+        typer.Option(
+            "--group",
+            "-g",
+            metavar="NAME",
+            help="Be a member of this group, and commit.",
+            autocompletion=completion.groups,
+        ),
     ] = None,
     share_group: Annotated[
         str | None,
-        typer.Option("--share-group", metavar="NAME", help="Be a member of this share group: read as from a queue."),
+        typer.Option(
+            "--share-group",
+            metavar="NAME",
+            help="Be a member of this share group: read as from a queue.",
+            autocompletion=completion.share_groups,
+        ),
     ] = None,
     acknowledge: Annotated[
-        str, typer.Option(metavar="TYPE", help="To a share group, of what is written: accept, release or reject.")
+        str,
+        typer.Option(
+            metavar="TYPE",
+            help="To a share group, of what is written: accept, release or reject.",
+            autocompletion=completion.words("accept", "release", "reject"),
+        ),
     ] = "accept",
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start at the first record, where the group has no offset yet.")
@@ -66,7 +86,14 @@ def command(
         list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one. Repeatable.")
     ] = None,
     format: Annotated[  # noqa: A002 (the option's name)
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or parquet.")
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="text, json or parquet.",
+            autocompletion=completion.words("text", "json", "parquet"),
+        ),
     ] = "text",
     output: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where to write, instead of standard output.")
@@ -85,9 +112,21 @@ def command(
     ] = None,
     null: Annotated[str, typer.Option(metavar="TEXT", help="Of text: what to print for null.")] = "null",
     isolation: Annotated[
-        str, typer.Option(metavar="LEVEL", help="read_uncommitted or read_committed (transactions).")
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            help="read_uncommitted or read_committed (transactions).",
+            autocompletion=completion.words("read_uncommitted", "read_committed"),
+        ),
     ] = "read_uncommitted",
-    group_protocol: Annotated[str, typer.Option(metavar="NAME", help="classic, or consumer (KIP-848).")] = "classic",
+    group_protocol: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="classic, or consumer (KIP-848).",
+            autocompletion=completion.words("classic", "consumer"),
+        ),
+    ] = "classic",
     no_commit: Annotated[bool, typer.Option("--no-commit", help="Leave the group's offsets alone.")] = False,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", callback=check_timeout, help="To find the brokers and the topics.")

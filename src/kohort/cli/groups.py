@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_groups, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
@@ -24,11 +25,21 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 TYPES = ("classic", "consumer", "streams", "share")
+STATES = (
+    "Stable", "Empty", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "NotReady", "Dead",
+)  # fmt: skip
 
-GroupsArgument = Annotated[list[str], typer.Argument(metavar="GROUP", help="Their names.")]
+GroupsArgument = Annotated[
+    list[str], typer.Argument(metavar="GROUP", help="Their names.", autocompletion=completion.groups)
+]
 TopicOption = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="TOPIC[:0,3-5]", help="A topic, or some of its partitions. Repeatable."),
+    typer.Option(
+        "--topic",
+        metavar="TOPIC[:0,3-5]",
+        help="A topic, or some of its partitions. Repeatable.",
+        autocompletion=completion.topics,
+    ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
@@ -37,11 +48,21 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 def list_groups(
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help=f"Only {', '.join(TYPES)} groups. Repeatable."),
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help=f"Only {', '.join(TYPES)} groups. Repeatable.",
+            autocompletion=completion.words(*TYPES),
+        ),
     ] = None,
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE", help="Only groups in this state, such as Stable or Empty."),
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only groups in this state, such as Stable or Empty.",
+            autocompletion=completion.words(*STATES),
+        ),
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
@@ -164,7 +185,7 @@ def delete(
 
 @app.command("reset-offsets")
 def reset_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.", autocompletion=completion.groups)],
     topics: TopicOption = None,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
@@ -234,7 +255,7 @@ def reset_offsets(
 
 @app.command("delete-offsets")
 def delete_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.", autocompletion=completion.groups)],
     topics: TopicOption = None,
     yes: YesOption = False,
     bootstrap_server: BootstrapOption = None,
@@ -264,7 +285,7 @@ def delete_offsets(
 
 @app.command("remove-members")
 def remove_members(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.", autocompletion=completion.groups)],
     members: Annotated[list[str] | None, typer.Option("--member", metavar="ID", help="By member id.")] = None,
     instances: Annotated[
         list[str] | None, typer.Option("--instance", metavar="NAME", help="By static name (group.instance.id).")

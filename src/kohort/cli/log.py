@@ -16,6 +16,7 @@ from kohort.cli.client.options import JsonOption
 from kohort.cli.client.tables import table
 from kohort.cli.data.progress import in_words
 from kohort.cli.terminal import complain, err, fail, out, print_json
+from kohort.plurals import several
 
 if TYPE_CHECKING:
     from kohort.log.checking import Finding
@@ -69,7 +70,7 @@ def check(
                 _show(findings, repair=True, as_json=False, console=err if as_json else out)
                 mended = sorted({each.partition for each in findings if each.remedy})
                 if mended:
-                    confirm(f"Repair {len(mended)} partitions in {directory}?", yes=yes)
+                    confirm(f"Repair {several(len(mended), 'partition')} in {directory}?", yes=yes)
                     _repair(checked, [name for name in names if str(name) in mended])
                     checked, names = _opened(directory, partition)
                     findings = _found(checked, names, everything=not partition)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kohort.cli.bytes_input import input_name, read_text
+from kohort.cli.client import completion
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
 from kohort.extras import MissingExtraError
@@ -27,7 +28,12 @@ def command(
         str | None, typer.Argument(metavar="FILE|-", help="A group in YAML or JSON: a file, or standard input.")
     ] = None,
     from_group: Annotated[
-        str | None, typer.Option(metavar="GROUP", help="Read a running streams group instead of a file.")
+        str | None,
+        typer.Option(
+            metavar="GROUP",
+            help="Read a running streams group instead of a file.",
+            autocompletion=completion.streams_groups,
+        ),
     ] = None,
     what_if: Annotated[
         list[str] | None,
@@ -37,7 +43,14 @@ def command(
             "standbys=1. May be given again and again.",
         ),
     ] = None,
-    assignor: Annotated[str | None, typer.Option(metavar="NAME", help="optimal or sticky; both unless given.")] = None,
+    assignor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="optimal or sticky; both unless given.",
+            autocompletion=completion.words("optimal", "sticky"),
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every move.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail if standbys can't all be placed.")] = False,
     save: Annotated[

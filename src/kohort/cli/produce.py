@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
 
@@ -16,14 +17,23 @@ FAILED: Final = 1
 
 
 def command(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where the records go.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Where the records go.", autocompletion=completion.topics)
+    ],
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE|-…", help="What to read; standard input unless given.")
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     format: Annotated[  # noqa: A002 (the option's name)
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="lines, json, csv, parquet or records.")
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="lines, json, csv, parquet or records.",
+            autocompletion=completion.words("lines", "json", "csv", "parquet", "records"),
+        ),
     ] = "lines",
     key_separator: Annotated[
         str | None,
@@ -32,6 +42,9 @@ def command(
     key: Annotated[
         str | None, typer.Option(metavar="FIELD", help="Of JSON, CSV and Parquet: the field whose value is the key.")
     ] = None,
+    null_keys: Annotated[
+        bool, typer.Option("--null-keys", help="Send records whose key field is missing or null, without a key.")
+    ] = False,
     delimiter: Annotated[str, typer.Option(metavar="CHAR", help="Between the fields of CSV.")] = ",",
     typed: Annotated[
         bool, typer.Option("--typed", help="Of CSV: write columns of numbers and of flags as such, not as strings.")
@@ -46,10 +59,23 @@ def command(
         int | None, typer.Option("--partition", "-p", min=0, help="Send all records there.", show_default="by key")
     ] = None,
     compression: Annotated[
-        str | None, typer.Option("--compression", "-z", metavar="CODEC", help="gzip, snappy, lz4 or zstd.")
+        str | None,
+        typer.Option(
+            "--compression",
+            "-z",
+            metavar="CODEC",
+            help="gzip, snappy, lz4 or zstd.",
+            autocompletion=completion.words("gzip", "snappy", "lz4", "zstd"),
+        ),
     ] = None,
     acks: Annotated[
-        str | None, typer.Option(metavar="all|1|0", help="Replicas that must have a record.", show_default="all")
+        str | None,
+        typer.Option(
+            metavar="all|1|0",
+            help="Replicas that must have a record.",
+            show_default="all",
+            autocompletion=completion.words("all", "1", "0"),
+        ),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="BYTES", min=1, help="Of a batch of records.")] = None,
     linger: Annotated[
@@ -71,7 +97,7 @@ def command(
 
     kohort produce words --key-separator : < pairs.txt
 
-    JSON, a document a line, with one of its fields as the key:
+    JSON, a document a line, with one of its fields as the key, which each must have, unless --null-keys is given:
 
     kohort produce flights --format json --key carrier flights.jsonl
 
@@ -105,7 +131,9 @@ def command(
     from kohort.cli.data.input_options import InputOptions
     from kohort.client.producer import Producer
 
-    options = InputOptions(format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed)
+    options = InputOptions(
+        format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed, null_keys=null_keys
+    )
     read = options.reader(choose_path())
     headers = _headers(header or [])
     if headers and format == "records":
@@ -150,11 +178,15 @@ async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None
         except ClientError as error:
             problem = problem or explain(error)
     if problem is not None:
-        fail(f"{problem} ({sending.delivered:,} records were sent, and stay sent)", FAILED)
+        fail(f"{problem} ({_sent(sending.delivered)})", FAILED)
     if not quiet:
         err.print(sending.progress.summary("sent"), soft_wrap=True)
     if interrupted and not sending.interactive:
         raise asyncio.CancelledError
+
+
+def _sent(count: int) -> str:
+    return "1 record was sent, and stays sent" if count == 1 else f"{count:,} records were sent, and stay sent"
 
 
 def _headers(texts: list[str]) -> list[tuple[str, bytes]]:

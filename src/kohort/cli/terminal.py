@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-_WIDE: Final = 160
+WIDE: Final = 160
+"""The width of output that isn't a terminal."""
 
 _UNSAFE_IN_JSON: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that JSON may hold raw, but a terminal obeys: DEL, C1 controls, line separators, bidirectional marks."""
@@ -27,7 +28,7 @@ def _width(stream: TextIO | None) -> int | None:
     if stream is not None and stream.isatty():
         return None
     columns = os.environ.get("COLUMNS", "")
-    return int(columns) if re.fullmatch("[1-9][0-9]{0,5}", columns) else _WIDE
+    return int(columns) if re.fullmatch("[1-9][0-9]{0,5}", columns) else WIDE
 
 
 out = Console(highlight=False, width=_width(sys.stdout))

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions, parse_settings
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
+from kohort.plurals import several
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -98,15 +100,17 @@ def create(
         if topic is None:
             typer.echo(f"{printable(name)} exists already")
             continue
-        size = "" if topic.partitions is None else f" with {_count(topic.partitions, 'partition')}"
+        size = "" if topic.partitions is None else f" with {several(topic.partitions, 'partition')}"
         if topic.replication_factor is not None:
-            size += f", {_count(topic.replication_factor, 'replica')} each"
+            size += f", {several(topic.replication_factor, 'replica')} each"
         typer.echo(f"{'could create' if validate_only else 'created'} {printable(name)}{size}")
 
 
 @app.command()
 def describe(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+    ],
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -128,7 +132,9 @@ def describe(
 
 @app.command()
 def alter(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+    ],
     partitions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="New total number; it can only grow.")
     ] = None,
@@ -168,7 +174,9 @@ def alter(
 
 @app.command()
 def delete(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+    ],
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that don't exist.")] = False,
     yes: YesOption = False,
     bootstrap_server: BootstrapOption = None,
@@ -193,7 +201,10 @@ def delete(
 @app.command("delete-records")
 def delete_records(
     partitions: Annotated[
-        list[str], typer.Argument(metavar="TOPIC[:0,3-5]", help="Topics, or some of their partitions.")
+        list[str],
+        typer.Argument(
+            metavar="TOPIC[:0,3-5]", help="Topics, or some of their partitions.", autocompletion=completion.topics
+        ),
     ],
     before: Annotated[
         str, typer.Option(metavar="OFFSET", help="The first offset to keep, or 'latest' to keep nothing.")
@@ -246,7 +257,3 @@ def _parse_assignment(text: str) -> dict[int, tuple[int, ...]]:
         }
     except ValueError:
         fail(f"--replica-assignment {text}: broker ids are wanted, those of a partition with : between: 1:2,2:3")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

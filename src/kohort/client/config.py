@@ -55,6 +55,8 @@ class ClientConfig:
         connections_max_idle_ms: when an idle connection is closed.
         bootstrap_timeout_ms: how long to look for a first broker; None for ever.
         receive_message_max_bytes: size limit of a response.
+        on_no_broker: called in the event loop with the reason when the first broker isn't found at once, and again with
+            each round in which none answered: so that a program can say what it waits for.
 
     Raises:
         ConfigError: invalid settings.
@@ -88,6 +90,7 @@ class ClientConfig:
     connections_max_idle_ms: int = 540_000
     bootstrap_timeout_ms: int | None = None
     receive_message_max_bytes: int = 256 * 1024 * 1024
+    on_no_broker: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check and normalise."""

@@ -109,7 +109,8 @@ class Connections:
             except ConnectionLostError as error:
                 failure = error
         count = len(self._info.brokers) + len(self._bootstrap)
-        raise NoBrokerError(f"none of {count} brokers can be reached; the last one: {failure}") from failure
+        tried = "it can't be reached" if count == 1 else f"none of {count} brokers can be reached; the last one"
+        raise NoBrokerError(f"{tried}: {failure}") from failure
 
     def _round_robin(self, node_ids: Iterable[int]) -> list[int]:
         """Returns node ids round robin; those in backoff come last."""

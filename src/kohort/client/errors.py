@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kohort.client.types import TopicPartition
+from kohort.plurals import several
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 __all__ = [
@@ -143,8 +144,9 @@ class NotDeliveredError(ClientError):
         self._why = why
 
     def __str__(self) -> str:
+        lost = sum(self.records.values())
         topics = ", ".join(f"{count} of {topic}" for topic, count in sorted(self.records.items()))
-        return f"{sum(self.records.values())} records weren't delivered ({topics}): {self._why}"
+        return f"{several(lost, 'record')} {'wasn' if lost == 1 else 'weren'}'t delivered ({topics}): {self._why}"
 
 
 class TransactionAbortableError(ClientError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from typing import Final
 
 from kohort.client.config import ClientConfig
 from kohort.client.connection import Connection
@@ -27,6 +28,9 @@ from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 __all__ = ["Metadata"]
 
 log = logging.getLogger("kohort.client.metadata")
+
+_AT_ONCE_S: Final = 1.0
+"""How long a first broker may be silent until `on_no_broker` is called, if the attempt hasn't failed."""
 
 
 class Metadata:
@@ -64,15 +68,21 @@ class Metadata:
         self._check_open()
         timeout_ms = self._config.bootstrap_timeout_ms
         backoff = retry_backoff(self._config)
+        tell = self._config.on_no_broker or (lambda _: None)
+        silence = asyncio.get_running_loop().call_later(_AT_ONCE_S, tell, "no answer yet")
         try:
             async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
                 while not await self._refresh():
                     if self._refused is not None:
                         raise self._refused
+                    silence.cancel()
                     log.info("no broker yet: %s", self._failure)
+                    tell(str(self._failure))
                     await asyncio.sleep(backoff.next() / 1000)
         except TimeoutError:
             raise self._no_broker(timeout_ms) from self._failure
+        finally:
+            silence.cancel()
         self._task = asyncio.create_task(self._refresh_loop(), name="kohort-metadata")
 
     async def close(self) -> None:

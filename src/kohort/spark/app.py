@@ -12,6 +12,7 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
+from kohort.spark.program.missing_methods import Advised
 from kohort.spark.program.notes import tell
 from kohort.spark.program.queues import Queue, QueueDef, QueueSettings
 from kohort.spark.program.registered_outputs import register_outputs, register_schemas
@@ -21,6 +22,7 @@ from kohort.spark.program.source_times import TimestampFormat, event_time_of, ti
 from kohort.spark.program.source_topics import SourceTopics, source_topics
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
+from kohort.spark.program.wrong_turns import OF_APPLICATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -51,7 +53,7 @@ class _Reading(TypedDict):
     delimiter: str | None
 
 
-class StreamsApp:
+class StreamsApp(Advised):
     """A streams application, written in PySpark.
 
         app = StreamsApp("flight-delays", bootstrap_servers="localhost:9092", num_standby_replicas=1)
@@ -72,6 +74,8 @@ class StreamsApp:
     Raises:
         ProgramError: a setting that can't be, or isn't one.
     """
+
+    instead = "an application reads topics by stream, table, global_table and queue, and starts with run"
 
     def __init__(
         self,
@@ -444,6 +448,9 @@ class StreamsApp:
         """
         for stopping in tuple(self._runs):
             stopping.ask()
+
+    def _advice(self, name: str) -> str:
+        return OF_APPLICATIONS.get(name) or super()._advice(name)
 
     def __repr__(self) -> str:
         return f"StreamsApp({self.settings.application_id!r})"

@@ -158,6 +158,10 @@ def test_a_classic_groups_life() -> None:
         assert lag[TopicPartition("gone", 0)][:3] == (None, None, None)
         await admin.group_offsets.delete("g", [T1])
         assert [*await admin.group_offsets.committed("g")] == [T0]
+        await write_at(servers, T1, [1000] * 3)
+        await admin.topics.delete_records({T1: 1})
+        lag = (await admin.group_offsets.lag("g", partitions=[T1]))[T1]
+        assert (lag.committed, lag.end, lag.lag, lag.uncommitted) == (None, 3, None, 2)
         await admin.groups.delete("g")
         assert await admin.groups.list() == []
         with pytest.raises(KafkaError) as failed:

@@ -337,7 +337,7 @@ def test_errors_that_nobody_saw_are_told_once_and_by_topic() -> None:
             with pytest.raises(KafkaError, match="TOO_LARGE"):
                 await seen
             with pytest.raises(
-                NotDeliveredError, match=r"1 records weren't delivered \(1 of small\).*TOO_LARGE"
+                NotDeliveredError, match=r"1 record wasn't delivered \(1 of small\).*TOO_LARGE"
             ) as raised:
                 await producer.flush()
             assert isinstance(raised.value.__cause__, KafkaError)

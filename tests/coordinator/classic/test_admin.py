@@ -34,12 +34,25 @@ def test_a_stable_group_shows_what_its_members_sent_and_got() -> None:
     assert (member.member_metadata[:2], member.member_assignment) == (b"\0\0", first.encode())
 
 
-def test_a_group_that_rebalances_shows_members_without_their_data() -> None:
+def test_a_group_that_prepares_a_rebalance_tells_who_has_joined() -> None:
+    """They have what they sent; the others, who are awaited, have nothing."""
     driver = Driver()
-    first, _ = driver.stable_group(2)
+    first, second = driver.stable_group(2)
     driver.join(first)
     described = driver.shard.describe_group("group", 6)
     assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
+    sent = {member.member_id: member.member_metadata[:2] for member in described.members}
+    assert sent == {first: b"\0\0", second: b""}
+    assert {member.member_assignment for member in described.members} == {b""}
+
+
+def test_a_group_that_completes_a_rebalance_shows_members_without_their_data() -> None:
+    driver = Driver()
+    first, second = driver.stable_group(2)
+    driver.join(first)
+    driver.join(second)
+    described = driver.shard.describe_group("group", 6)
+    assert (described.group_state, described.protocol_data) == ("CompletingRebalance", "")
     assert {(member.member_metadata, member.member_assignment) for member in described.members} == {(b"", b"")}
 
 

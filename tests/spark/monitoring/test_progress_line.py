@@ -26,12 +26,12 @@ def shown(line: ProgressLine) -> list[str]:
 def test_the_line() -> None:
     overview = Overview(Clock())
     line = ProgressLine("flights", overview)
-    assert shown(line) == ["flights starting  0 records  0/s  lag 0"]
+    assert shown(line) == ["flights starting  0 records  0/s  lag here 0"]
     listeners = Listeners([overview, line])
     listeners.tasks(tasks(0.0, ["0_0", "1_0"], ["1_1"], warmup=["1_2"], restoring=["1_0"]))
     listeners.epoch(epoch(0.0, records=1_200, took_ms=480, lag=34_000, dropped=2, reasons={"no key": 2}, number=7))
     (first,) = shown(line)
-    assert first.startswith("flights running  1,200 records  2,500/s  lag 34,000  epoch 0#7 480 ms at ")
+    assert first.startswith("flights running  1,200 records  2,500/s  lag here 34,000  epoch 0#7 480 ms at ")
     assert first.endswith("2 dropped (2 no key)  tasks 2 active 1 standby 1 warm-up")
     listeners.restoring(restoring(0.0, 5_000, 10_000))
     listeners.waiting("no broker answers:\x1b[2J localhost:9092")
@@ -53,10 +53,24 @@ def test_the_line_of_an_instance_without_tasks_says_no_lag() -> None:
     listeners = Listeners([overview, line])
     listeners.tasks(tasks(0.0, ["0_0"]))
     listeners.epoch(epoch(0.0, lag=34_000))
-    assert "  lag 34,000  " in shown(line)[0]
+    assert "  lag here 34,000  " in shown(line)[0]
     listeners.tasks(tasks(1.0))
     assert "lag" not in shown(line)[0]
     assert shown(line)[0].endswith("  tasks 0 active")
+
+
+def test_in_the_end_the_lag_is_the_groups() -> None:
+    """An instance's own tasks may have nothing left while others' have."""
+    overview = Overview(Clock())
+    file = io.StringIO()
+    line = ProgressLine("flights", overview, Console(file=file))
+    listeners = Listeners([overview, line])
+    listeners.tasks(tasks(0.0, ["0_0"]))
+    listeners.epoch(epoch(0.0, records=1, lag=0))
+    assert "1 record  " in shown(line)[0] and "  lag here 0  " in shown(line)[0]
+    listeners.left(12_345)
+    assert "  lag of the group 12,345  " in shown(line)[0]
+    assert file.getvalue().endswith("flights: has left its group, which has 12,345 records left to read\n")
 
 
 def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,10 +165,10 @@ def test_elsewhere_it_is_written_line_by_line() -> None:
     assert [line.split(": ", 1)[1] for line in written[1:5]] == [
         "going on",
         "tasks: active 0_0; restoring 0_0; standby 1_1",
-        "0 records  0/s  lag 0  tasks 1 active 1 standby, restoring 1 store: 1,000 records left",
+        "0 records  0/s  lag here 0  tasks 1 active 1 standby, restoring 1 store: 1,000 records left",
         "tasks: active 0_0; standby 1_1",
     ]
-    assert [line.rpartition(", ")[2] for line in written if "s  lag 0  epoch" in line] == ["10 epochs"] * 2 + [
+    assert [line.rpartition(", ")[2] for line in written if "s  lag here 0  epoch" in line] == ["10 epochs"] * 2 + [
         "5 epochs"
     ]
     assert [line.split(": ", 1)[1] for line in written[7:]] == [

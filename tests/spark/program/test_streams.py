@@ -294,3 +294,59 @@ def test_what_isnt_there_says_what_to_write_instead() -> None:
         with pytest.raises(AttributeError, match=told):
             getattr(given, name)
     assert copy.copy(flights)._steps == flights._steps
+
+
+def test_wrong_turns_of_those_who_come_from_structured_streaming() -> None:
+    """Each is an error of a line that says what to write; none is of Spark, or of Python alone."""
+    app: Any = StreamsApp("app")
+    flights: Any = stream(app)
+    grouped: Any = flights.group_by("origin")
+    for given, name, told in (
+        (app, "readStream", r"StreamsApp has no 'readStream': a topic is read by app\.stream\(.*without spark"),
+        (app, "awaitTermination", r"app\.run\(spark\) starts the application"),
+        (app, "writeStream", r"each stream says where it goes: app\.stream\(…\)\.to"),
+        (app, "nothing", "an application reads topics by stream, table, global_table and queue"),
+        (flights, "writeStream", r"Stream has no 'writeStream': say \.to\(.* app\.run\(spark\), which runs it all"),
+        (flights, "write", r"say \.to\("),
+        (flights, "foreachBatch", r"say \.for_each_batch\(function\)"),
+        (flights, "withWatermark", r"event_time= in app\.stream\(…\), and grace="),
+        (flights, "dropDuplicates", r"say \.dedupe\("),
+        (flights, "show", r"say \.peek\(print\)"),
+        (flights, "orderBy", r"\.top\(10, by=…\)"),
+        (flights, "start", r"app\.run\(spark\), and app\.stop\(\)"),
+        (grouped, "agg", r"GroupedStream has no 'agg': say \.aggregate\(name, n=count\(\)"),
+        (grouped, "applyInPandasWithState", r"say \.process\(name, function"),
+    ):
+        with pytest.raises(AttributeError, match=told):
+            getattr(given, name)
+
+
+class Frame:
+    """A DataFrame, as far as a program's methods look at it before Spark does."""
+
+    __module__ = "pyspark.sql.classic.dataframe"
+
+    def __init__(self, streaming: bool = False) -> None:
+        self.isStreaming = streaming
+
+    def __repr__(self) -> str:
+        return "DataFrame[id: string]"
+
+
+def test_a_dataframe_is_no_stream_and_no_table() -> None:
+    app: Any = StreamsApp("app")
+    flights: Any = stream(app)
+    static, streaming = Frame(), Frame(streaming=True)
+    for call in (
+        lambda frame: flights.join(frame, "origin"),
+        lambda frame: flights.join_as_of(frame, "origin", history="1 day"),
+        lambda frame: flights.join_stream(frame, "origin", within="1 hour", grace="1 minute"),
+        lambda frame: flights.union(frame),
+    ):
+        with pytest.raises(ProgramError, match=r"not DataFrame\[.*\.transform\(lambda df: df\.join\(other, …\)\)"):
+            call(static)
+        with pytest.raises(ProgramError, match=r"a stream of Spark's own: read its topic by app\.stream\(topic"):
+            call(streaming)
+    for read in (app.stream, app.table, app.queue):
+        with pytest.raises(ProgramError, match="is the name of a topic, which Kohort reads itself, not something of"):
+            read(static, schema=SCHEMA, **({"key": "origin"} if read == app.table else {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -34,6 +35,14 @@ class Heard(Listener):
         self.now: TasksNow | None = None
         self.restores: list[Restoring] = []
         self.failures: list[str] = []
+        self.group_lag: int | None = None
+        self.reasons: list[str | None] = []
+
+    def waiting(self, reason: str | None) -> None:
+        self.reasons.append(reason)
+
+    def left(self, group_lag: int) -> None:
+        self.group_lag = group_lag
 
     def epoch(self, done: EpochDone) -> None:
         self.epochs.append(done)
@@ -102,6 +111,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
                     Instance(plan(world.app), instance.settings, lambda subtopology: None)  # type: ignore[arg-type, return-value]
             await task
             assert heard.now is not None and heard.now.active == () and not heard.failures
+            assert heard.group_lag is not None
         async with running(world, "one") as (_, heard, task):
             await world.counted()
             assert {each.task for each in heard.restores} == {"1_0", "1_1"}
@@ -114,6 +124,23 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         assert {each.get_name() for each in asyncio.all_tasks()} == {asyncio.current_task().get_name()}  # type: ignore[union-attr]
 
     with_instances(kohort_broker, tmp_path, scenario)
+
+
+def test_it_says_at_once_that_no_broker_answers(tmp_path: Path) -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        heard = Heard()
+        options = settings("alone", f"127.0.0.1:{port}", tmp_path)
+        instance = Instance(plan("alone"), options, lambda _: None, listener=heard)  # type: ignore[arg-type, return-value]
+        task = asyncio.create_task(instance.run())
+        await until(lambda: bool(heard.reasons))
+        task.cancel()
+        await asyncio.wait([task])
+        assert f"no broker answers at 127.0.0.1:{port}" in (heard.reasons[0] or "")
+        assert f"`kohort serve --ephemeral --listen 127.0.0.1:{port}` starts one here" in (heard.reasons[0] or "")
+
+    asyncio.run(main())
 
 
 def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_path: Path) -> None:

@@ -41,6 +41,9 @@ def from_file(file: Path, problems: list[str]) -> Iterator[tuple[str, Configured
 _KUBERNETES: Final = (f"{ENVIRONMENT_PREFIX}SERVICE_", f"{ENVIRONMENT_PREFIX}PORT")
 """Variables that Kubernetes sets in every container if a service is named "kohort"."""
 
+_CLIENTS: Final = frozenset({f"{ENVIRONMENT_PREFIX}BOOTSTRAP_SERVERS"})
+"""Variables of `kohort`'s other commands, which a shell has exported that then starts a server."""
+
 
 def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, ConfiguredValue]]:
     """Yields the keys of environment variables: KOHORT_LOG_RETENTION_MS sets log.retention.ms."""
@@ -50,7 +53,7 @@ def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterato
     known = {_variable(key): key for key in (*IGNORED_KEYS, *REMOVED, *REFUSED, *BROKER_KEYS)}
     for variable in variables:
         key = known.get(variable) or _of_listener(variable)
-        if key is None and variable.startswith(_KUBERNETES):
+        if key is None and (variable in _CLIENTS or variable.startswith(_KUBERNETES)):
             continue
         if key is None:
             hint = nearest(variable.removeprefix(ENVIRONMENT_PREFIX), BROKER_KEYS)

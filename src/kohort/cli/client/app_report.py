@@ -6,12 +6,13 @@ topology, which others have, too. Their changelogs count records, of which compa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
 
+from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_report import GroupReport, members_tables, read_groups
 from kohort.cli.client.tables import numbers, table
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
@@ -50,12 +51,19 @@ class StoreReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputReport:
-    """A topic that an application reads, and what it has left to read of it."""
+    """A topic that an application reads, and what it has left to read of it.
+
+    Attributes:
+        lag: records after committed offsets, and all of partitions that nothing is committed for yet, since streams
+            applications begin at the first record unless they are told otherwise.
+        uncommitted: those of the latter.
+    """
 
     topic: str
     internal: bool
     partitions: int
     lag: int
+    uncommitted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +130,8 @@ def app_report(
             topic=at.topic,
             internal=at.topic.startswith(prefix) and at.topic.endswith(_REPARTITION),
             partitions=1 + (0 if before is None else before.partitions),
-            lag=(lag.lag or 0) + (0 if before is None else before.lag),
+            lag=(lag.lag or 0) + (lag.uncommitted or 0) + (0 if before is None else before.lag),
+            uncommitted=(lag.uncommitted or 0) + (0 if before is None else before.uncommitted),
         )
     return AppReport(group, tuple(inputs.values()), tuple(_stores(group, prefix, topics, ends)))
 
@@ -172,10 +181,10 @@ def apps_table(reports: Iterable[AppReport]) -> RenderableType:
             (
                 each.group.group.group_id,
                 each.group.group.type.value,
-                each.group.group.state or None,
+                state_text(each.group.group.state),
                 len(each.group.group.members),
                 len(each.stores),
-                each.lag,
+                lag_text(each.lag),
             )
             for each in reports
         ),
@@ -189,8 +198,7 @@ def app_tables(report: AppReport) -> list[RenderableType]:
     if tasks:
         shown.append(table(("Sub-topology", "Tasks", "Reads"), tasks))
     if report.inputs:
-        rows = [(each.topic, "its own" if each.internal else None, each.partitions, each.lag) for each in report.inputs]
-        shown.append(table(("Topic", "", ">Partitions", ">Lag"), rows))
+        shown.append(_inputs(report.inputs))
     if report.stores:
         shown.append(
             table(
@@ -208,6 +216,19 @@ def app_tables(report: AppReport) -> list[RenderableType]:
             )
         )
     return shown
+
+
+def _inputs(inputs: Sequence[InputReport]) -> RenderableType:
+    """Topics with their lag, and how much of it has never been committed, where there is any."""
+    columns = ["Topic", "", ">Partitions", ">Lag"]
+    rows: list[list[object]] = [
+        [each.topic, "its own" if each.internal else None, each.partitions, lag_text(each.lag)] for each in inputs
+    ]
+    if any(each.uncommitted for each in inputs):
+        columns.append(">Of it without a commit")
+        for row, each in zip(rows, inputs, strict=True):
+            row.append(each.uncommitted or None)
+    return table(columns, rows)
 
 
 def app_as_json(report: AppReport) -> dict[str, Any]:

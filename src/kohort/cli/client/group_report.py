@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from kohort.cli.client.awaited_members import awaited
+from kohort.cli.client.colours import lag_text, state_text
+from kohort.cli.client.group_partitions import partitions_read
+from kohort.cli.client.short_names import short_names
 from kohort.cli.client.tables import partitions_text, table
 from kohort.cli.terminal import printable
 from kohort.client.administration.group_offsets import PartitionLag
@@ -21,14 +24,12 @@ from kohort.client.administration.group_types import (
     GroupType,
 )
 from kohort.client.types import TopicPartition, by_topic
+from kohort.plurals import several
 from kohort.streams.tasks import Role, TaskId, in_role
 from kohort.streams.topology import Subtopology
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
-
-_SHORT: Final = 12
-"""The least number of characters shown of a member's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ class GroupReport:
     group: GroupDescription
     lag: Mapping[TopicPartition, PartitionLag]
 
+    @property
+    def uncommitted(self) -> int:
+        """Records of partitions that the group has committed nothing for."""
+        return sum(each.uncommitted or 0 for each in self.lag.values())
+
 
 async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
     """The reports of groups, in the order of their names."""
@@ -46,7 +52,8 @@ async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
     for name in dict.fromkeys(names):
         # A streams application reads committed records only: its lag ends where an open transaction begins, too.
         isolation = "read_committed" if groups[name].type is GroupType.STREAMS else "read_uncommitted"
-        lag = await admin.group_offsets.lag(name, partitions=groups[name].owners(), isolation_level=isolation)
+        partitions = await partitions_read(admin, groups[name])
+        lag = await admin.group_offsets.lag(name, partitions=partitions, isolation_level=isolation)
         # A streams task has a partition of each of its topics, which some of these may not have.
         existing = {at: each for at, each in lag.items() if each.committed is not None or each.end is not None}
         reports.append(GroupReport(groups[name], existing))
@@ -57,7 +64,7 @@ def groups_table(groups: Iterable[GroupListing]) -> RenderableType:
     return table(
         ("Group", "Type", "State", "Protocol", ">Coordinator"),
         (
-            (group.group_id, group.type.value, group.state or None, group.protocol_type or None, group.coordinator)
+            (group.group_id, group.type.value, state_text(group.state), group.protocol_type or None, group.coordinator)
             for group in groups
         ),
     )
@@ -81,6 +88,8 @@ def members_tables(report: GroupReport) -> list[RenderableType]:
 def offsets_tables(report: GroupReport) -> list[RenderableType]:
     """A group's offsets; of a share group, also what is in flight."""
     shown: list[RenderableType] = [_offsets(report)] if report.lag else []
+    if report.uncommitted:
+        shown.append(_where_it_begins(report))
     if any(lag.in_flight for lag in report.lag.values()):
         shown.append(_in_flight(report))
     return shown
@@ -115,6 +124,7 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
                 "committed": lag.committed,
                 "end": lag.end,
                 "lag": lag.lag,
+                "uncommitted": lag.uncommitted,
                 "leader_epoch": lag.leader_epoch if lag.leader_epoch >= 0 else None,
                 "metadata": lag.metadata,
                 "members": [member.member_id for member in owners.get(at, ())],
@@ -126,8 +136,8 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
 
 
 def _header(group: GroupDescription) -> Text:
-    size = len(group.members)
-    first = f": {group.type.value} group, {group.state or 'state unknown'}, {size} member{'' if size == 1 else 's'}"
+    members = several(len(group.members), "member")
+    state = state_text(group.state) or Text("state unknown")
     facts = [f"coordinator {group.coordinator}"]
     if group.assignor:
         facts.append(f"assignor {group.assignor}")
@@ -140,7 +150,14 @@ def _header(group: GroupDescription) -> Text:
             facts.append(f"{name} {epoch}")
     if group.type is GroupType.STREAMS and group.topology is None:
         facts.append("topics missing or unfit")
-    return Text.assemble((printable(group.group_id), "bold"), printable(first), "\n", printable(", ".join(facts)))
+    lines = [", ".join(facts), *awaited(group)]
+    return Text.assemble(
+        (printable(group.group_id), "bold"),
+        f": {group.type.value} group, ",
+        state,
+        f", {members}\n",
+        "\n".join(map(printable, lines)),
+    )
 
 
 def _members(group: GroupDescription) -> RenderableType:
@@ -176,22 +193,42 @@ def _members(group: GroupDescription) -> RenderableType:
 def _offsets(report: GroupReport) -> RenderableType:
     owners = report.group.owners()
     names = short_names([member.member_id for member in report.group.members])
-    rows: list[tuple[object, ...]] = [
-        (
-            at.topic,
-            str(at.partition),
-            lag.committed,
-            lag.end,
-            lag.lag,
-            ", ".join(member.instance_id or names[member.member_id] for member in owners.get(at, ())) or None,
-        )
-        for at, lag in report.lag.items()
-    ]
-    known = [lag.lag for lag in report.lag.values() if lag.lag is not None]
-    if len(known) > 1:
-        rows.append(("in all", "", "", "", sum(known), ""))
     start = "Start" if report.group.type is GroupType.SHARE else "Committed"
-    return table(("Topic", ">Partition", f">{start}", ">End", ">Lag", "Member"), rows)
+    columns: list[tuple[str, Callable[[TopicPartition, PartitionLag], object]]] = [
+        ("Topic", lambda at, lag: at.topic),
+        (">Partition", lambda at, lag: str(at.partition)),
+        (f">{start}", lambda at, lag: lag.committed),
+        (">End", lambda at, lag: lag.end),
+        (">Lag", lambda at, lag: lag_text(lag.lag)),
+    ]
+    if report.uncommitted:
+        columns.append((">Without a commit", lambda at, lag: lag.uncommitted))
+    columns.append(
+        (
+            "Member",
+            lambda at, lag: (
+                ", ".join(member.instance_id or names[member.member_id] for member in owners.get(at, ())) or None
+            ),
+        )
+    )
+    rows: list[list[object]] = [[cell(at, lag) for _, cell in columns] for at, lag in report.lag.items()]
+    known = [lag.lag for lag in report.lag.values() if lag.lag is not None]
+    if len(report.lag) > 1 and (known or report.uncommitted):
+        rows.append(
+            ["in all", "", "", "", lag_text(sum(known)), *([report.uncommitted] if report.uncommitted else []), ""]
+        )
+    return table([name for name, _ in columns], rows)
+
+
+def _where_it_begins(report: GroupReport) -> Text:
+    """What records count for that are in partitions without a commit."""
+    count = sum(1 for lag in report.lag.values() if lag.uncommitted)
+    where = f"{several(count, 'partition')} without a commit {'has' if count == 1 else 'have'}"
+    if report.group.type is GroupType.STREAMS:
+        begins = "a streams application reads them, unless it is set to begin at the latest"
+    else:
+        begins = "members with auto.offset.reset=earliest read them, others begin at the end"
+    return Text(f"{where} {several(report.uncommitted, 'record')}: {begins}", style="dim")
 
 
 def _in_flight(report: GroupReport) -> RenderableType:
@@ -219,13 +256,6 @@ def _in_flight(report: GroupReport) -> RenderableType:
 def _clock(ms: int) -> str:
     """A time of the near future or past, in UTC, as far as anyone reads it."""
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%H:%M:%S} UTC"
-
-
-def short_names(member_ids: Iterable[str]) -> dict[str, str]:
-    """Ids cut to the length at which they differ, since each is on many lines; the members have them in full."""
-    ids = {*member_ids}
-    length = next(length for length in count(_SHORT) if len({each[:length] for each in ids}) == len(ids))
-    return {each: each if len(each) <= length + 1 else f"{each[:length]}…" for each in ids}
 
 
 def _process(member: GroupMember) -> str | None:
@@ -262,7 +292,7 @@ def _restoring(member: GroupMember) -> str | None:
         return None
     ends = member.streams.task_end_offsets
     lacks = sum(max(0, ends[task] - offset) for task, offset in member.streams.task_offsets.items() if task in ends)
-    return f"{lacks:,} records" if lacks else None
+    return several(lacks, "record") if lacks else None
 
 
 def _partitions_to_come(member: GroupMember) -> str | None:

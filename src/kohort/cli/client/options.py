@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.cli.terminal import fail
+from kohort.cli.terminal import err, fail, printable
 
 if TYPE_CHECKING:
     from kohort.client.config import ClientConfig
@@ -78,21 +78,33 @@ def client_settings(
     try:
         if config is None:
             servers = bootstrap_server or default_servers
-            return _with_setup_timeout(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=timeout_ms)), {}
+            return _with_patience(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=timeout_ms)), {}
         from kohort.client.properties import read_file
 
         properties = {"bootstrap.servers": default_servers} | read_file(Path(config))
         found, others = ClientConfig.from_properties(
             properties, config, bootstrap_servers=bootstrap_server, bootstrap_timeout_ms=timeout_ms
         )
-        return _with_setup_timeout(found), others
+        return _with_patience(found), others
     except ConfigError as error:
         fail(str(error))
 
 
-def _with_setup_timeout(config: ClientConfig) -> ClientConfig:
-    """Makes a connection time out before the command does, so that its error can be reported."""
+def _with_patience(config: ClientConfig) -> ClientConfig:
+    """Makes a connection time out before the command does, so that its error can be reported, and says what it awaits.
+
+    That comes once, on standard error, as soon as the first attempt has failed or has taken a second.
+    """
+    from kohort.client.no_broker import saying_once
+
+    ms = config.bootstrap_timeout_ms
+    patience = "" if ms is None else f", for {ms / 1000:g} s"
+
+    def say(text: str) -> None:
+        err.print(f"waiting{patience}: {printable(text)}", markup=False, soft_wrap=True)
+
+    waiting = saying_once(config, say)
     if config.bootstrap_timeout_ms is None:
-        return config
+        return waiting
     most = max(1, config.bootstrap_timeout_ms * 2 // 3)
-    return replace(config, socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, most))
+    return replace(waiting, socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, most))

@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from kohort.cli.client.fitting import FittingTable
 from kohort.cli.terminal import printable
 
 NOTHING: Final = "-"
@@ -16,8 +17,11 @@ NOTHING: Final = "-"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
-    """A table. Columns whose names begin with > are aligned right, and None in a cell is a dash."""
-    made = Table(
+    """A table. Columns whose names begin with > are aligned right, and None in a cell is a dash.
+
+    A cell that is a `Text` already is taken as it is, with its colour.
+    """
+    made = FittingTable(
         title=None if title is None else Text(printable(title)),
         title_justify="left",
         title_style="bold",
@@ -30,7 +34,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
         longest = max(map(len, header.split()), default=0)  # a heading isn't broken within a word
         made.add_column(header, justify="right" if right else "left", overflow="fold", min_width=longest)
     for row in rows:
-        made.add_row(*(Text(NOTHING if cell is None else printable(_text(cell))) for cell in row))
+        made.add_row(*map(_cell, row))
     return made
 
 
@@ -51,6 +55,12 @@ def partitions_text(partitions: Iterable[tuple[str, int]]) -> str:
     for name, number in partitions:
         found.setdefault(name, []).append(number)
     return "; ".join(f"{name}: {numbers(some)}" for name, some in sorted(found.items()))
+
+
+def _cell(cell: object) -> Text:
+    if isinstance(cell, Text):
+        return cell
+    return Text(NOTHING if cell is None else printable(_text(cell)))
 
 
 def _text(cell: object) -> str:

@@ -158,8 +158,10 @@ def created_as_json(topic: CreatedTopic) -> dict[str, Any]:
     }
 
 
-def _health(topic: TopicInfo) -> str:
+def _health(topic: TopicInfo) -> Text:
     leaderless = sum(partition.leader is None for partition in topic.partitions.values())
     behind = sum(len(partition.in_sync) < len(partition.replicas) for partition in topic.partitions.values())
     problems = [f"{leaderless} without a leader"] if leaderless else []
-    return ", ".join([*problems, f"{behind} under-replicated"] if behind else problems) or "fine"
+    if behind:
+        problems.append(f"{behind} under-replicated")
+    return Text(", ".join(problems), "red" if leaderless else "yellow") if problems else Text("fine", "green")

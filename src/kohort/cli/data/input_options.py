@@ -22,6 +22,7 @@ class InputOptions:
     key: str | None
     delimiter: str
     typed: bool
+    null_keys: bool
 
     def reader(self, path: RecordPath) -> Reader:
         """The function that reads the format; the command ends if an option is for another one.
@@ -39,7 +40,7 @@ class InputOptions:
             case "json":
                 from kohort.cli.data.read_json import read_json
 
-                return lambda source: map(path.block, read_json(source, self.key))
+                return lambda source: map(path.block, read_json(source, self.key, null_keys=self.null_keys))
             case "records":
                 from kohort.cli.data.read_json import read_json_records
 
@@ -47,11 +48,13 @@ class InputOptions:
             case "csv":
                 from kohort.cli.data.read_csv import read_csv
 
-                return lambda source: read_csv(source, self.key, delimiter=self.delimiter, typed=self.typed)
+                return lambda source: read_csv(
+                    source, self.key, delimiter=self.delimiter, typed=self.typed, null_keys=self.null_keys
+                )
             case _:
                 from kohort.cli.data.read_parquet import read_parquet
 
-                return lambda source: read_parquet(source, self.key)
+                return lambda source: read_parquet(source, self.key, null_keys=self.null_keys)
 
     def _check(self) -> None:
         if self.format not in FORMATS:
@@ -61,6 +64,8 @@ class InputOptions:
         if self.key is not None and self.format in ("lines", "records"):
             instead = "; --key-separator TEXT splits them" if self.format == "lines" else ""
             fail(f"--key: {self.format} have no fields{instead}")
+        if self.null_keys and self.key is None:
+            fail("--null-keys is for --key FIELD: it allows records without that field")
         if (self.typed or self.delimiter != ",") and self.format != "csv":
             fail("--typed and --delimiter are for --format csv")
         if self.format == "csv" and (len(self.delimiter) != 1 or not self.delimiter.isascii()):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kohort.cli.terminal import err
+from kohort.plurals import several
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -33,8 +34,7 @@ class Progress:
 
     def summary(self, done: str) -> str:
         """A sentence: "sent 1,000 records (10.2 kB) in 0.1 s: 10,000 records/s, 102 kB/s"."""
-        plural = "" if self.records == 1 else "s"
-        what = f"{done} {self.records:,} record{plural} ({in_words(self.bytes)}) in {self.seconds:,.1f} s"
+        what = f"{done} {several(self.records, 'record')} ({in_words(self.bytes)}) in {self.seconds:,.1f} s"
         if not self.records:
             return what
         return f"{what}: {self.records / self.seconds:,.0f} records/s, {in_words(self.bytes / self.seconds)}/s"
@@ -72,7 +72,7 @@ def _bar(progress: Progress) -> Iterator[Callable[[], None]]:
         def refresh() -> None:
             display.update(
                 task,
-                description=f"{progress.records:,} records, {in_words(progress.bytes)}",
+                description=f"{several(progress.records, 'record')}, {in_words(progress.bytes)}",
                 total=progress.total,
                 completed=progress.position,
                 rate=f"{progress.records / progress.seconds:,.0f} records/s",

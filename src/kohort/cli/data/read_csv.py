@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from kohort.cli.data.column_block import ColumnBlock, column_block
 from kohort.cli.data.columns import as_bytes
-from kohort.cli.data.errors import DataError
+from kohort.cli.data.errors import DataError, no_key
 from kohort.cli.data.json_columns import as_json_text, json_objects
 from kohort.cli.data.pipes import Interrupted
 from kohort.cli.data.source import BLOCK, Source
@@ -23,7 +24,7 @@ _RAGGED: Final = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)(.*)"
 
 
 def read_csv(
-    source: Source, key: str | None = None, *, delimiter: str = ",", typed: bool = False
+    source: Source, key: str | None = None, *, delimiter: str = ",", typed: bool = False, null_keys: bool = False
 ) -> Iterator[ColumnBlock]:
     """Each row as a JSON object by the names in the first row; the field `key` as the key.
 
@@ -31,9 +32,11 @@ def read_csv(
         delimiter: a character between fields.
         typed: whether numbers and flags are written as such, where a whole column looks so in the first mebibyte;
             otherwise all fields are strings, exactly as in the file.
+        null_keys: whether the field `key` may be empty where it is a number or a flag; the key is null then.
 
     Raises:
-        DataError: a row has too many or too few fields, or isn't UTF-8; two fields have one name; `key` is no field.
+        DataError: a row has too many or too few fields, or isn't UTF-8; two fields have one name; `key` is no field, or
+            has no value where it must have one.
     """
     file = _Input(source)
     names = file.names(delimiter)
@@ -53,15 +56,28 @@ def read_csv(
             pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert,
         ) as reader:
+            first = 2  # the names are row 1
             for rows in reader:
-                if rows.num_rows:
-                    yield rows_as_json(rows, key)
+                keyed = rows if null_keys or key is None else before_null(rows, key)
+                if keyed.num_rows:
+                    yield rows_as_json(keyed, key)
+                if keyed.num_rows < rows.num_rows:
+                    raise no_key(f"{source.name}, row {first + keyed.num_rows}", str(key), there=True)
+                first += rows.num_rows
     except pa.ArrowInvalid as error:
         if file.problem is not None:
             raise file.problem from None
         if "Empty CSV" in str(error):  # a header without rows
             return
         raise DataError(f"{source.name}, {_explained(str(error))}") from None
+
+
+def before_null(rows: pa.RecordBatch, column: str) -> pa.RecordBatch:
+    """The rows before the first one that has null in a column."""
+    values = rows.column(column)
+    if not values.null_count:
+        return rows
+    return rows.slice(0, pc.index(values.is_null(), True).as_py())
 
 
 def rows_as_json(rows: pa.RecordBatch, key: str | None) -> ColumnBlock:

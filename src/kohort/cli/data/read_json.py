@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from kohort.cli.data.errors import DataError
+from kohort.cli.data.errors import DataError, no_key
 from kohort.cli.data.row_block import RowBlock
 from kohort.cli.data.source import Source
 from kohort.protocol.records.rows import Headers
@@ -17,23 +17,47 @@ from kohort.protocol.records.rows import Headers
 T = TypeVar("T")
 
 
-def read_json(source: Source, key: str | None = None) -> Iterator[RowBlock]:
+def read_json(source: Source, key: str | None = None, *, null_keys: bool = False) -> Iterator[RowBlock]:
     """Each line as a value, unchanged; its field `key`, if given, as the key. Empty lines are skipped.
 
-    A key is a string's text, or another value's JSON; null where the field is null or missing.
+    A key is a string's text, or another value's JSON.
+
+    Args:
+        null_keys: whether the field may be missing, or null; the key is null then.
 
     Raises:
-        DataError: a line isn't JSON, or isn't an object although there is a `key`.
+        DataError: a line isn't JSON, or isn't an object although there is a `key`; it has no key and must have one.
     """
     if key is None:
         raw = msgspec.json.Decoder(msgspec.Raw)
         for lines, _ in _decoded(source, raw.decode):
             yield RowBlock([*lines])
         return
-    fields: Any = msgspec.defstruct("Line", [("key", Any, None)], rename={"key": key})  # mypy doesn't know its fields
-    line = msgspec.json.Decoder(fields)
-    for lines, objects in _decoded(source, line.decode):
-        yield RowBlock([*lines], keys=[_bytes(each.key) for each in objects])
+    fields: Any = msgspec.defstruct("Line", [("key", Any, msgspec.UNSET)], rename={"key": key})
+    decode = msgspec.json.Decoder(fields).decode
+
+    def key_of(line: bytes) -> bytes | None:
+        found = decode(line).key
+        if found is None or found is msgspec.UNSET:
+            if not null_keys:
+                raise _NoKeyError(found is None)
+            return None
+        return _bytes(found)
+
+    try:
+        for lines, keys in _decoded(source, key_of):
+            yield RowBlock([*lines], keys=keys)
+    except _NoKeyError as error:
+        raise no_key(error.where, key, there=error.there) from None
+
+
+class _NoKeyError(Exception):
+    """A line has no key: its field is there, but null, or it isn't there."""
+
+    where = ""
+
+    def __init__(self, there: bool) -> None:
+        self.there = there
 
 
 class _Header(msgspec.Struct):
@@ -82,11 +106,15 @@ def _decoded(source: Source, decode: Callable[[bytes], T]) -> Iterator[tuple[lis
         if first == 1:
             block = block.removeprefix(b"\xef\xbb\xbf")
         lines, found = [], []
-        problem = None
+        problem: DataError | _NoKeyError | None = None
         for number, line in enumerate(block.split(b"\n"), first):
             try:
                 found.append(decode(line))
                 lines.append(line.strip())
+            except _NoKeyError as error:
+                problem = error
+                problem.where = f"{source.name}, line {number}"
+                break
             except (msgspec.DecodeError, ValueError) as error:
                 if line.strip():
                     problem = DataError(f"{source.name}, line {number}: {_explained(error, line)}")

@@ -10,20 +10,23 @@ import pyarrow.parquet as pq
 
 from kohort.cli.data.column_block import ColumnBlock, column_block
 from kohort.cli.data.columns import as_bytes
-from kohort.cli.data.errors import DataError
-from kohort.cli.data.read_csv import rows_as_json
+from kohort.cli.data.errors import DataError, no_key
+from kohort.cli.data.read_csv import before_null, rows_as_json
 from kohort.cli.data.source import Source
 
 _ROWS: Final = 16_384
 
 
-def read_parquet(source: Source, key: str | None = None) -> Iterator[ColumnBlock]:
+def read_parquet(source: Source, key: str | None = None, *, null_keys: bool = False) -> Iterator[ColumnBlock]:
     """The records of a file that `kohort consume --format parquet` wrote; of any other file, each row as a JSON object.
 
     The former has a column "value" and optionally "key", "timestamp" and "headers". The column `key` is the key.
 
+    Args:
+        null_keys: whether the column `key` may have nulls; what `kohort consume` wrote may anyway.
+
     Raises:
-        DataError: it isn't a Parquet file, or a pipe; there is no column `key`.
+        DataError: it isn't a Parquet file, or a pipe; there is no column `key`, or it has a null and mustn't.
     """
     if source.size is None:
         raise DataError(f"{source.name}: Parquet is read from its end, so it must be a file")
@@ -34,9 +37,13 @@ def read_parquet(source: Source, key: str | None = None) -> Iterator[ColumnBlock
                 raise DataError(f"{source.name}: there is no column {key!r}; there are {', '.join(names)}")
             total, done = max(1, parquet.metadata.num_rows), 0
             for rows in parquet.iter_batches(_ROWS):
-                done += rows.num_rows
+                keyed = rows if null_keys or key is None else before_null(rows, key)
+                done += keyed.num_rows
                 source.position = source.size * done // total
-                yield _records(rows, key or "key") if "value" in names else rows_as_json(rows, key)
+                if keyed.num_rows:
+                    yield _records(keyed, key or "key") if "value" in names else rows_as_json(keyed, key)
+                if keyed.num_rows < rows.num_rows:
+                    raise no_key(f"{source.name}, row {done + 1}", str(key), there=True)
     except pa.ArrowException as error:
         raise DataError(f"{source.name}: {error}") from None
 

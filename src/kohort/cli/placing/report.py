@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from kohort.cli.client.fitting import FittingTable
 from kohort.cli.client.tables import partitions_text
 from kohort.cli.placing.outcome import Comparison, Move, Outcome
 from kohort.cli.terminal import printable
@@ -33,7 +34,9 @@ def placement_table(title: str, outcome: Outcome, now: Outcome | None) -> Table:
     columns = _member_columns(list(members.values()), outcome.group.rack_tags)
     placed = outcome.placement.by_member()
     before = {} if now is None else now.placement.by_member()
-    table = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = FittingTable(
+        title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for header, _cell in columns:
         table.add_column(header, overflow="fold")
     table.add_column("Tasks", justify="right")
@@ -63,7 +66,7 @@ def metrics_table(comparison: Comparison) -> Table:
     """Returns a line for each metric, with a column for now and for each assignor."""
     now = None if comparison.now is None else comparison.now.metrics
     placed = {name: outcome.metrics for name, outcome in comparison.outcomes.items()}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for header in ("", *(() if now is None else ("now",)), *placed):
         table.add_column(header, overflow="fold")
     found = [*placed.values()] if now is None else [now, *placed.values()]
@@ -76,7 +79,7 @@ def metrics_table(comparison: Comparison) -> Table:
 
 def moves_table(moves: Sequence[Move]) -> Table:
     """A line for the tasks that move from one member to another, and what that costs."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for header in ("Moves", "From", "To", "To restore"):
         table.add_column(header, overflow="fold")
     lines = list(_moves(moves))

@@ -9,6 +9,7 @@ import typer
 
 from kohort.cli.bytes_input import read_bytes
 from kohort.cli.terminal import err, fail, json_text, print_lines
+from kohort.plurals import several
 
 if TYPE_CHECKING:
     from kohort.protocol.errors import CorruptRecordError
@@ -143,7 +144,7 @@ def _print_dump(data: bytes, header: BatchHeader, headers_only: bool, limit: int
     from kohort.protocol.records.trace import trace_batch
 
     compression = Compression(header.compression).name.lower()
-    title = f"Batch at byte {header.position}: {header.record_count} records, {compression}"
+    title = f"Batch at byte {header.position}: {several(header.record_count, 'record')}, {compression}"
     if headers_only:
         _print_header(data, header, title)
         return

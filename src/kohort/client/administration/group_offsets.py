@@ -50,6 +50,7 @@ class PartitionLag(NamedTuple):
         lag: records between these; None if one isn't known. Of a share group, records that aren't acknowledged.
         leader_epoch, metadata: what was committed with the offset.
         in_flight: of a share group, what became of records that were handed out; Kohort's brokers tell.
+        first: the first offset there is, where nothing is committed; else None. Share groups' starts are the brokers'.
     """
 
     committed: int | None
@@ -58,6 +59,17 @@ class PartitionLag(NamedTuple):
     leader_epoch: int = -1
     metadata: str = ""
     in_flight: tuple[InFlight, ...] = ()
+    first: int | None = None
+
+    @property
+    def uncommitted(self) -> int | None:
+        """Records of a partition that nothing is committed for; None if something is, or if they aren't known.
+
+        A group that begins at the earliest has all of them to read, one that begins at the latest none.
+        """
+        if self.committed is not None or self.first is None or self.end is None:
+            return None
+        return max(0, self.end - self.first)
 
 
 class GroupOffsets:
@@ -101,7 +113,9 @@ class GroupOffsets:
     ) -> dict[TopicPartition, PartitionLag]:
         """Returns a group's lag in each partition with a committed offset, and in `partitions`.
 
-        A partition whose end isn't known within 5 s, since its leader has just died, has no end and no lag.
+        A partition whose end isn't known within 5 s, since its leader has just died, has no end and no lag. One without
+        a committed offset has no lag either, since only the group's members know where they would begin;
+        `PartitionLag.uncommitted` says how many records it has.
         """
         deadline = self._router.deadline(timeout_ms)
         kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
@@ -114,15 +128,14 @@ class GroupOffsets:
         else:
             offsets = await self._committed(group_id, deadline)
         wanted = sorted({*offsets, *partitions})
-        ends = await self._offsets.look_up(
-            dict.fromkeys(wanted, OffsetSpec.LATEST),
-            Deadline(min(deadline.left_ms, _ENDS_MS)),
-            isolation_level,
-            unknown_ms=0,
-        )
+        soon = Deadline(min(deadline.left_ms, _ENDS_MS))
+        latest = dict.fromkeys(wanted, OffsetSpec.LATEST)
+        ends = await self._offsets.look_up(latest, soon, isolation_level, unknown_ms=0)
+        open_starts = [at for at in wanted if at not in offsets and at in ends and kind is not GroupType.SHARE]
+        firsts = await self._offsets.look_up(dict.fromkeys(open_starts, OffsetSpec.EARLIEST), soon, unknown_ms=0)
         found: dict[TopicPartition, PartitionLag] = {}
         for at in wanted:
-            committed, end = offsets.get(at), ends.get(at)
+            committed, end, first = offsets.get(at), ends.get(at), firsts.get(at)
             lag = lags.get(at)
             if lag is None and committed is not None and end is not None:
                 lag = max(0, end.offset - committed.offset)
@@ -133,6 +146,7 @@ class GroupOffsets:
                 -1 if committed is None else committed.leader_epoch,
                 "" if committed is None else committed.metadata,
                 share[at].in_flight if at in share else (),
+                None if first is None else first.offset,
             )
         return found
 

@@ -22,6 +22,7 @@ from kohort.client.producing.transaction_manager import TransactionManager
 from kohort.client.server_cluster_info import Changes
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import TopicInfo, TopicPartition
+from kohort.plurals import several
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.records.batch import HEADER_SIZE
 from kohort.protocol.records.rows import row_size
@@ -124,7 +125,8 @@ class Intake:
             await self._cluster.refresh(timeout_ms=self._settings.max_block_ms)
         if not 0 <= partition < len(routes.queues):
             raise ValueError(
-                f"topic {routes.topic} has {len(routes.queues)} partitions, so there is none with number {partition}"
+                f"topic {routes.topic} has {several(len(routes.queues), 'partition')}, so there is none with number "
+                f"{partition}"
             )
 
     def _cluster_changed(self, changes: Changes) -> None:

@@ -13,6 +13,7 @@ from kohort.client.column_codec import columns_if_loaded
 from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.partitioners import TopicRoutes
 from kohort.client.producing.settings import ProducerSettings
+from kohort.plurals import several
 from kohort.protocol.records.arrow import cast_column
 from kohort.protocol.records.batch import assign_offsets, read_header
 from kohort.protocol.records.rows import encode_rows
@@ -136,7 +137,9 @@ def encode_table(
         piece = piece.drop_columns(["partition"])
     largest = int(targets.max(initial=-1))
     if largest >= count:
-        raise ValueError(f"topic {routes.topic} has {count} partitions, so there is none with number {largest}")
+        raise ValueError(
+            f"topic {routes.topic} has {several(count, 'partition')}, so there is none with number {largest}"
+        )
     out: list[EncodedRows] = []
     for target, rows in _by_target(piece, targets):
         for data in _encoded(rows, settings, now_ms):

@@ -10,6 +10,7 @@ from typing import Final
 from kohort.coordinator.classic.effects import Effects
 from kohort.coordinator.classic.group import ClassicGroup, PendingReply
 from kohort.coordinator.classic.join_group import Joins
+from kohort.coordinator.classic.member import Member
 from kohort.coordinator.classic.rebalancer import Rebalancer
 from kohort.coordinator.classic.records import apply_record, group_record, group_tombstone
 from kohort.coordinator.classic.responses import join_refused, sync_refused, sync_response
@@ -196,7 +197,11 @@ class ClassicGroups:
     # Administrators ---------------------------------------------------------------------------------------------
 
     def describe(self, group_id: str, version: int) -> DescribeGroupsResponse.Group:
-        """State and members of a group; `version` is that of DescribeGroups."""
+        """State and members of a group; `version` is that of DescribeGroups.
+
+        While a rebalance is being prepared, members that have joined have the metadata that they sent, and those that
+        are awaited have none: of Kafka's groups no member has any then, so nobody can tell who is awaited.
+        """
         group = self._groups.get(group_id)
         if group is None:
             described = DescribeGroupsResponse.Group(group_id=group_id, group_state=GroupState.DEAD.value)
@@ -206,6 +211,13 @@ class ClassicGroups:
             return described
         stable = group.state is GroupState.STABLE
         protocol = (group.protocol or "") if stable else ""
+
+        def metadata(member: Member) -> bytes:
+            if stable:
+                return member.protocols[protocol]
+            joined = group.state is GroupState.PREPARING_REBALANCE and member.member_id in group.joining
+            return next(iter(member.protocols.values()), b"") if joined else b""
+
         return DescribeGroupsResponse.Group(
             group_id=group_id,
             group_state=group.state.value,
@@ -217,7 +229,7 @@ class ClassicGroups:
                     group_instance_id=member.instance_id,
                     client_id=member.client_id,
                     client_host=member.client_host,
-                    member_metadata=member.protocols[protocol] if stable else b"",
+                    member_metadata=metadata(member),
                     member_assignment=member.assignment if stable else b"",
                 )
                 for member in group.members.values()

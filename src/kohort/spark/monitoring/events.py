@@ -118,6 +118,9 @@ class Listener:
     def failed(self, text: str) -> None:
         """Something failed. It is tried again where that makes sense; otherwise the application stops."""
 
+    def left(self, group_lag: int) -> None:
+        """The instance has left its group, which has so many records left to read; not called if nobody could say."""
+
 
 class Listeners(Listener):
     """Calls several listeners. One that fails is logged, and harms neither the others nor the application.
@@ -149,6 +152,9 @@ class Listeners(Listener):
 
     def failed(self, text: str) -> None:
         self._call("failed", text)
+
+    def left(self, group_lag: int) -> None:
+        self._call("left", group_lag)
 
     def _call(self, method: str, event: object) -> None:
         for listener in self._listeners:

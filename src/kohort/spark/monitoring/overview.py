@@ -75,6 +75,7 @@ class Overview(Listener):
         restores: the restores that aren't done, by (task, store).
         reason: why the instance waits; None if it doesn't.
         failure: the last failure and its time; None once an epoch was committed since.
+        group_lag: records that the group had left to read when the instance left it; None while it hasn't.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Overview(Listener):
         self.restores: dict[tuple[str, str], Restoring] = {}
         self.reason: str | None = None
         self.failure: tuple[float, str] | None = None
+        self.group_lag: int | None = None
 
     def epoch(self, done: EpochDone) -> None:
         if done.subtopology not in self.subtopologies:
@@ -117,6 +119,9 @@ class Overview(Listener):
     def failed(self, text: str) -> None:
         self.failure = (self.clock(), text)
 
+    def left(self, group_lag: int) -> None:
+        self.group_lag = group_lag
+
     # Sums ------------------------------------------------------------------------------------------------------
 
     @property
@@ -126,7 +131,7 @@ class Overview(Listener):
 
     @property
     def lag(self) -> int:
-        """Records left to read."""
+        """Records left to read by this instance's tasks; those of other instances have their own."""
         return sum(self.lags().values())
 
     def lags(self) -> dict[str, int]:

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from kohort.plurals import several
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.monitoring.progress_log import ProgressLog, printable, summary
@@ -77,6 +78,11 @@ class ProgressLine(Listener):
         if self._live is None:
             self._log.waiting(reason)
 
+    def left(self, group_lag: int) -> None:
+        """Says the lag of the group, which is another than this instance's: the live line has it as its last."""
+        if self._live is None:
+            self._log.left(group_lag)
+
     def failed(self, text: str) -> None:
         """Shows a failure; on a terminal it stays above the line."""
         if self._live is None:
@@ -102,7 +108,7 @@ class ProgressLine(Listener):
                 bars.add_row(
                     f"  restoring {restore.task} {printable(restore.store)}",
                     ProgressBar(total=max(restore.end, 1), completed=max(done, 0), width=_BAR),
-                    f"{restore.remaining:,} records left",
+                    f"{several(restore.remaining, 'record')} left",
                 )
             lines.append(bars)
         if len(restores) > _MAX_BARS:

@@ -12,6 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
+from kohort.plurals import several
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview, SubtopologyTotals
 
@@ -75,7 +76,7 @@ class ProgressLog(Listener):
             self._write(logging.INFO, f"task {progress.task}: {progress.store} is restored")
         elif key not in self._steps or share >= self._steps[key] + _STEP:
             self._steps[key] = share
-            left = f"{int(100 * share)}%, {progress.remaining:,} records left"
+            left = f"{int(100 * share)}%, {several(progress.remaining, 'record')} left"
             self._write(logging.INFO, f"task {progress.task}: restoring {progress.store}: {left}")
 
     def waiting(self, reason: str | None) -> None:
@@ -83,6 +84,9 @@ class ProgressLog(Listener):
 
     def failed(self, text: str) -> None:
         self._write(logging.ERROR, text)
+
+    def left(self, group_lag: int) -> None:
+        self._write(logging.INFO, f"has left its group, which has {several(group_lag, 'record')} left to read")
 
     def flush(self) -> None:
         """Writes what is still due."""
@@ -103,9 +107,9 @@ class ProgressLog(Listener):
         texts = [summary(self._overview)]
         if restores:
             left = sum(each.remaining for each in restores)
-            texts.append(f"restoring {_several(len(restores), 'store')}: {left:,} records left")
+            texts.append(f"restoring {several(len(restores), 'store')}: {several(left, 'record')} left")
         if self._epochs:
-            texts.append(_several(self._epochs, "epoch"))
+            texts.append(several(self._epochs, "epoch"))
         self._epochs = 0
         self._write(logging.INFO, ", ".join(texts))
         return True
@@ -147,20 +151,21 @@ class _RateLimited:
             self._written_at = self._clock()
 
 
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def _is_logged(level: int) -> bool:
     return log.isEnabledFor(level) and log.hasHandlers()
 
 
 def summary(overview: Overview) -> str:
-    """Records, rate, lag, the last epoch and tasks by role: "1,200 records  400/s  lag 0  …"."""
+    """Records, rate, lag, the last epoch and tasks by role: "1,200 records  400/s  lag here 0  …".
+
+    The lag is of the instance's own tasks; in the end the group's, too.
+    """
     now = overview.now
-    texts = [f"{overview.records:,} records", f"{overview.rate():,.0f}/s"]
-    if now is None or now.active or overview.lag:  # without tasks, the lag is another instance's
-        texts.append(f"lag {overview.lag:,}")
+    texts = [several(overview.records, "record"), f"{overview.rate():,.0f}/s"]
+    if overview.group_lag is not None:
+        texts.append(f"lag of the group {overview.group_lag:,}")
+    elif now is None or now.active or overview.lag:  # without tasks, the lag is another instance's
+        texts.append(f"lag here {overview.lag:,}")
     subtopologies = list(overview.subtopologies.values())
     if subtopologies:
         last = max((totals.last for totals in subtopologies), key=lambda done: done.at)

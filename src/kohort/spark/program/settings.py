@@ -17,6 +17,7 @@ from kohort.client.streams.settings import GroupProtocol
 from kohort.http_access import LOOPBACK, HttpAccess
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
+from kohort.spark.program.wrong_turns import of_spark
 
 __all__ = ["AppSettings", "check_name"]
 
@@ -203,6 +204,10 @@ def check_name(what: str, name: object) -> str:
     Raises:
         ProgramError: it may not.
     """
+    if of_spark(name):
+        raise ProgramError(
+            f"{what} is the name of a topic, which Kohort reads itself, not something of Spark's: {name!r}"
+        )
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         raise ProgramError(f"{what}={name!r}: a name is made of letters, digits, '.', '_' and '-', as a topic's")
     if len(name) > _LONGEST_TOPIC:

@@ -36,6 +36,7 @@ from kohort.spark.program.tables import (
 )
 from kohort.spark.program.windows import FOREVER, Duration, SessionSpec, WindowSpec, duration_ms, kept_ms
 from kohort.spark.program.written_at import Written
+from kohort.spark.program.wrong_turns import OF_GROUPS, OF_STREAMS, instead_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -548,7 +549,7 @@ class Stream(Shortcuts):
                 "make one of them a table (app.table), which has the last record of each key"
             )
         if not isinstance(table, TableValue):
-            raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
+            raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}{instead_of(table)}")
         if how not in ("inner", "left"):
             raise ProgramError(f'join(how={how!r}): a stream is joined to a table "inner" or "left"')
         if not isinstance(table, Table):
@@ -596,7 +597,7 @@ class Stream(Shortcuts):
         """
         if not isinstance(table, TableValue):
             hint = "make a table of it, .to_table(…)" if isinstance(table, Stream) else "as app.table(…)"
-            raise ProgramError(f"join_as_of takes a table, not {table!r}: {hint}")
+            raise ProgramError(f"join_as_of takes a table, not {table!r}: {hint}{instead_of(table)}")
         if isinstance(table, GlobalTable):
             raise ProgramError(
                 f"join_as_of takes a table of app.table, or one that is made of something: every instance has all of "
@@ -649,7 +650,9 @@ class Stream(Shortcuts):
             ProgramError: arguments that can't be.
         """
         if not isinstance(other, Stream):
-            raise ProgramError(f"join_stream takes a stream, not {other!r}; tables are joined by .join(table)")
+            raise ProgramError(
+                f"join_stream takes a stream, not {other!r}{instead_of(other) or '; tables are joined by .join(table)'}"
+            )
         if how not in ("inner", "left", "outer"):
             raise ProgramError(f'join_stream(how={how!r}): "inner", "left" or "outer"')
         if (within is None) == (before is None and after is None):
@@ -686,7 +689,7 @@ class Stream(Shortcuts):
             raise ProgramError("union takes other streams, as orders_eu.union(orders_us)")
         for each in others:
             if not isinstance(each, Stream):
-                raise ProgramError(f"union takes streams, not {each!r}")
+                raise ProgramError(f"union takes streams, not {each!r}{instead_of(each)}")
             if each._graph is not self._graph:
                 raise ProgramError("union: a stream of another StreamsApp can't be read here")
         return Stream(self._graph, UnionDef((self, *others), bool(allow_missing_columns)))
@@ -879,6 +882,8 @@ class Stream(Shortcuts):
             return "say .group_by(…).aggregate(…)"
         if name in ("filter", "withColumn", "withColumns"):
             return f"say .{'where' if name == 'filter' else 'with_columns'}(…)"
+        if name in OF_STREAMS:
+            return OF_STREAMS[name]
         if of_a_dataframe(name):
             return f"DataFrames have it, so say .transform(lambda df: df.{name}(…))"
         return super()._advice(name)
@@ -947,6 +952,9 @@ class GroupedStream(Advised):
         self._stream = stream
         self._columns = columns
         self._window = window
+
+    def _advice(self, name: str) -> str:
+        return OF_GROUPS.get(name) or super()._advice(name)
 
     def aggregate(self, name: str, /, emit: Emit = "update", **aggregations: Aggregation) -> Aggregated:
         """Keep aggregates of each group in a store.
@@ -1287,7 +1295,7 @@ def _table_join(
 ) -> TableJoinDef:
     if not isinstance(other, TableValue):
         hint = "make a table of the stream, .to_table(…)" if isinstance(other, Stream) else "as app.table(…).where(…)"
-        raise ProgramError(f"join takes a table, not {other!r}: {hint}")
+        raise ProgramError(f"join takes a table, not {other!r}: {hint}{instead_of(other)}")
     upserts = other._upserts()
     if upserts._graph is not stream._graph:
         raise ProgramError(f"join: {other!r} is of another StreamsApp")

@@ -134,6 +134,11 @@ def called(where: str, function: Callable[[DataFrame], DataFrame], frame: DataFr
     if not isinstance(made, DataFrame):
         what = "None: is a return missing?" if made is None else repr(made)
         raise ProgramError(f"{where} must return a DataFrame, but it returned {what}")
+    if made.isStreaming:
+        raise ProgramError(
+            f"{where} has a stream of Spark's own in it, of spark.readStream, which would never end in an epoch: read "
+            f"its topic by app.stream or app.table, and join that"
+        )
     return made
 
 

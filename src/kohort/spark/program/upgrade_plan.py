@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
+from kohort.plurals import several
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.cluster_reading import committed_offsets, described_group
 from kohort.spark.program.committed_metadata import committed_by, metadata, noted
@@ -257,7 +258,8 @@ def _is_internal(program: Program, topic: str) -> bool:
 def _about_topic(change: TopicChange) -> str:
     if not change.unread:
         return ""
-    return f"{change.unread:,} records in it aren't read yet" + (", and won't be" if change.fate is Fate.LEFT else "")
+    unread = f"{several(change.unread, 'record')} in it {'is' if change.unread == 1 else 'are'}n't read yet"
+    return unread + (", and won't be" if change.fate is Fate.LEFT else "")
 
 
 def _unread(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kohort.plurals import several
 from kohort.spark.program.committed_metadata import Committed, Fingerprint
 from kohort.spark.program.store_formats import ROWS, StoreFormat, StoreFormats, other_expressions, same_column
 
@@ -143,7 +144,8 @@ def _change(
             return None
         worst = _worst(verdicts)
         if worst.fate is Fate.REFUSED:
-            text = f"{worst.why}, and {pending} records are left in it: have the program before read them"
+            left = f"{several(pending, 'record')} {'is' if pending == 1 else 'are'} left in it"
+            text = f"{worst.why}, and {left}: have the program before read them"
             return StoreChange(topic, topic, Fate.REFUSED, text)
         return StoreChange(topic, topic, Fate.KEPT)
     if there:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from kohort.plurals import several
 from kohort.spark.queries.peer_client import PeerClient, PeerError, address
 from kohort.spark.queries.peer_messages import MissingPartition, PeerQuery, QueryResult, StoreCopy
 from kohort.spark.queries.queryable import OpenStore, Queryable, StoreRole
@@ -140,7 +141,7 @@ class QueryRouter:
         if partition in restoring or (active is not None and active == own):
             lag = restoring.get(partition)
             reason = "it moves here, and its state is being restored" + (
-                "" if lag is None else f": {lag:,} records left"
+                "" if lag is None else f": {several(lag, 'record')} left"
             )
             active = own
         elif active is None:

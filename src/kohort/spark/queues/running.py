@@ -16,6 +16,7 @@ import pyarrow as pa
 from kohort.client.admin import Admin
 from kohort.client.administration.configs import ConfigResource, ResourceType
 from kohort.client.errors import ClientError
+from kohort.client.no_broker import saying_once
 from kohort.client.producer import Producer
 from kohort.protocol.errors import KafkaError
 from kohort.spark.errors import ProgramError
@@ -167,7 +168,8 @@ async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool
     Raises:
         ProgramError: one isn't there, or it can't be set.
     """
-    async with Admin(settings.client) as admin:
+    waiting = functools.partial(log.warning, "%s waits: %s", settings.application_id)
+    async with Admin(saying_once(settings.client, waiting)) as admin:
         there = set(await admin.topics.list())
         for queue in queues:
             if missing := [topic for topic in (queue.topic, *queue.written) if topic not in there]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from kohort.plurals import several
 from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.queues.acquired_rows import RowDecoder
 from kohort.spark.queues.beside_loop import beside_loop
@@ -171,7 +172,7 @@ class QueueWorker:
             raise ApplicationError(f"queue {self._queue.topic}: {error}") from error
         problem = await self._problem_of(self._write(epoch))
         if problem is not None:
-            why = f"what came of {records.num_rows} records can't be written: {problem}"
+            why = f"what came of {several(records.num_rows, 'record')} can't be written: {problem}"
             log.warning("queue %s: %s. They are released, or rejected at their last delivery", self._queue.topic, why)
             epoch.release(why)
         settlement = epoch.settlement

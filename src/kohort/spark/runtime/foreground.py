@@ -28,9 +28,7 @@ def in_foreground(run: Callable[[], Coroutine[None, None, None]], stopping: Shut
         whatever it raises.
         KeyboardInterrupt: it was cancelled.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_a_loop():  # asked apart, so that what fails here has no error of asyncio's as its context
         _run_loop(run)
         return
     failure: list[BaseException] = []
@@ -51,6 +49,14 @@ def in_foreground(run: Callable[[], Coroutine[None, None, None]], stopping: Shut
     thread.join()
     if failure:
         raise failure[0]
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

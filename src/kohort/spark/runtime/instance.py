@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from kohort.client.admin import Admin, ConfigResource, ResourceType
 from kohort.client.cluster import Cluster
+from kohort.client.errors import ClientError
+from kohort.client.no_broker import no_broker_yet
 from kohort.client.producer import Producer
 from kohort.client.streams.events import (
     Assigned,
@@ -29,6 +31,7 @@ from kohort.client.streams.events import (
 from kohort.client.streams_group_protocol import choose_group_protocol
 from kohort.client.streams_member import ClassicSettings, StreamsMember
 from kohort.client.types import TopicInfo
+from kohort.protocol.errors import KafkaError
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
 from kohort.spark.program.settings import AppSettings
@@ -42,6 +45,7 @@ from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_interpreter import EpochInterpreter
 from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.global_tables import GLOBALS, GlobalTables
+from kohort.spark.runtime.group_lag import group_lag
 from kohort.spark.runtime.interpreter import Interpreter
 from kohort.spark.runtime.local_task import tasks_now
 from kohort.spark.runtime.open_stores import OpenStores
@@ -57,6 +61,8 @@ log = logging.getLogger(__name__)
 
 _STOP_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 1.0
+_ASK_LAG_MS: Final = 2_000
+"""How long the end waits for the group's lag."""
 _CLASSIC_HEARTBEAT_MS: Final = 3_000
 _DISCONNECT_TIMEOUT_MS: Final = 1_000
 """Enough to connect again after a connection that something on the way has closed."""
@@ -100,7 +106,11 @@ class Instance:
         self.before: Collection[str] = ()
         self.directory = StateDirectory(settings.state_dir, settings.application_id)
         self.stores = OpenStores(plan, self.directory)
-        self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
+        self._cluster_waits = self.waits("cluster")
+        client = replace(
+            settings.client, on_no_broker=lambda why: self._cluster_waits(no_broker_yet(settings.client, why))
+        )
+        self.admin, self.cluster = Admin(client), Cluster(settings.client)
         self.ends = EndOffsets(self.cluster, pause_ms=settings.poll_ms)
         self.changelogs = ChangelogReader(settings.client, self.waits("changelogs"))
         self.manager = TaskManager(
@@ -118,6 +128,7 @@ class Instance:
         self._background: set[asyncio.Task[Any]] = set()
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
+        self._joined = False
 
     def lookup(self, store: str, partition: int | None, keys: pa.Array) -> pa.Array:
         """Values that stores have, for Spark's jobs: from any thread. Raises StateError."""
@@ -159,6 +170,8 @@ class Instance:
             stack.callback(self.directory.close)
             await stack.enter_async_context(self.admin)
             await stack.enter_async_context(self.cluster)
+            self._cluster_waits(None)
+            stack.push_async_callback(self._tell_what_is_left)
             self.cluster.follow({topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics})
             if self._before_joining is not None:
                 await self._before_joining(self.admin)
@@ -202,6 +215,7 @@ class Instance:
             stack.push_async_callback(interpreter.close)
             stack.push_async_callback(self._end_background)
             await member.start()
+            self._joined = True
             self._beside(reporting.run(), "reporting")
             if topics := self.plan.repartition_topics:
                 interval_ms = self.settings.repartition_purge_interval_ms
@@ -255,6 +269,18 @@ class Instance:
                 self.endpoints = endpoints
             case ShutdownRequested(detail):
                 log.warning("another instance asks that all stop: %s", detail)
+
+    async def _tell_what_is_left(self) -> None:
+        """Tell what the group has left to read once this instance has left it: its own tasks' lag is no more than that.
+
+        A group that can't be asked at once holds nothing up.
+        """
+        if not self._joined or self._failure is not None:
+            return
+        topics = {topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics}
+        with contextlib.suppress(ClientError, KafkaError, TimeoutError):
+            left = await group_lag(self.admin, self.plan.application_id, topics, timeout_ms=_ASK_LAG_MS)
+            self._listener.left(left)
 
     def fail(self, error: BaseException) -> None:
         """The application can't go on: leave, so that `run` raises this."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Final
@@ -11,6 +12,7 @@ from kohort.client.admin import Admin
 from kohort.client.config import ClientConfig
 from kohort.client.errors import ClientError
 from kohort.client.loop_thread import LoopThread
+from kohort.client.no_broker import saying_once
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.source_topics import matched_topics, with_topics
@@ -73,7 +75,8 @@ class _Watch:
     async def look(self) -> dict[str, tuple[str, ...]]:
         """The topics that patterns match now."""
         self.changed = False
-        async with Admin(self._client) as admin:
+        waiting = functools.partial(log.warning, "%s waits: %s", self._program.application_id)
+        async with Admin(saying_once(self._client, waiting)) as admin:
             return await self._matched(admin)
 
     async def until_others(self, found: dict[str, tuple[str, ...]]) -> None:

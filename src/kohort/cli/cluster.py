@@ -1,0 +1,99 @@
+"""`kohort cluster`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kohort.cli.client.admin import with_admin
+from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
+from kohort.cli.terminal import out, print_json, printable
+from kohort.plurals import several
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kohort.client.admin import Admin
+    from kohort.client.administration.cluster_info import ClusterDescription
+    from kohort.client.administration.group_types import GroupListing
+    from kohort.client.types import TopicInfo
+
+
+def command(
+    internal: Annotated[bool, typer.Option("--internal", help="With Kafka's internal topics.")] = False,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a cluster at a glance: its brokers, its topics with their health, and its groups.
+
+    kohort cluster -b kafka-1.example:9092
+
+    It shows what the user may see. More is in kohort topics describe, groups describe and features describe.
+    """
+    from kohort.cli.client.group_report import listing_as_json
+    from kohort.cli.client.topic_report import topics_as_json
+
+    async def read(admin: Admin) -> tuple[ClusterDescription, Mapping[str, TopicInfo], Sequence[GroupListing]]:
+        cluster = await admin.cluster.describe()
+        return cluster, await admin.topics.list(internal=internal), await admin.groups.list()
+
+    cluster, topics, groups = with_admin(bootstrap_server, config, timeout, read)
+    if not as_json:
+        _show(cluster, topics, groups)
+        return
+    leads = _leads(topics)
+    brokers = [
+        {"node_id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack, "leads": leads[each.node_id]}
+        for each in cluster.brokers
+    ]
+    print_json(
+        {
+            "cluster_id": cluster.cluster_id,
+            "controller": cluster.controller,
+            "brokers": brokers,
+            "topics": topics_as_json(topics.values()),
+            "groups": [listing_as_json(group) for group in groups],
+        }
+    )
+
+
+def _show(cluster: ClusterDescription, topics: Mapping[str, TopicInfo], groups: Sequence[GroupListing]) -> None:
+    from rich.text import Text
+
+    from kohort.cli.client.group_report import groups_table
+    from kohort.cli.client.tables import table
+    from kohort.cli.client.topic_report import topics_table
+
+    partitions = sum(len(topic.partitions) for topic in topics.values())
+    counts = (
+        several(len(cluster.brokers), "broker"),
+        several(len(topics), "topic"),
+        several(partitions, "partition"),
+        several(len(groups), "group"),
+    )
+    out.print(Text(f"cluster {printable(cluster.cluster_id or 'without an id')}: {', '.join(counts)}"), soft_wrap=True)
+    leads = _leads(topics)
+    rows = [
+        (
+            str(each.node_id),
+            f"{each.host}:{each.port}",
+            each.rack,
+            leads[each.node_id],
+            "controller" if each.node_id == cluster.controller else None,
+        )
+        for each in cluster.brokers
+    ]
+    out.print(table((">Broker", "Address", "Rack", ">Leads partitions", ""), rows))
+    if topics:
+        out.print(topics_table(topics.values()))
+    if groups:
+        out.print(groups_table(groups))
+
+
+def _leads(topics: Mapping[str, TopicInfo]) -> Counter[int | None]:
+    """How many partitions each broker leads, of the topics that are shown."""
+    return Counter(partition.leader for topic in topics.values() for partition in topic.partitions.values())

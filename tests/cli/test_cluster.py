@@ -1,0 +1,39 @@
+"""`kohort cluster`, as a user calls it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from kohort.client.types import TopicPartition
+from tests.cli.administering import Cluster, cluster, rows
+from tests.client.administration.members import join_classic
+
+
+@pytest.fixture
+def at() -> Iterator[Cluster]:
+    with cluster() as found:
+        yield found
+
+
+def test_a_cluster_at_a_glance(at: Cluster) -> None:
+    assert rows(at.ok("cluster"))[0][0].endswith(": 1 broker, 0 topics, 0 partitions, 0 groups")
+    at.ok("topics", "create", "flights", "--partitions", "3")
+    asyncio.run(join_classic(at.servers, "readers", TopicPartition("flights", 0)))
+    shown = rows(at.ok("cluster"))
+    assert shown[0][0].endswith(": 1 broker, 1 topic, 3 partitions, 1 group")
+    assert ["1", at.servers, "-", "3", "controller"] in shown
+    assert ["flights", "3", "1", "fine"] in shown
+    assert ["readers", "classic", "Stable", "consumer", "1"] in shown
+    assert any(row[0] == "__consumer_offsets" for row in rows(at.ok("cluster", "--internal")))
+
+
+def test_the_same_as_json(at: Cluster) -> None:
+    at.ok("topics", "create", "flights", "--partitions", "2")
+    found = at.json("cluster")
+    host, _, port = at.servers.rpartition(":")
+    assert found["brokers"] == [{"node_id": 1, "host": host, "port": int(port), "rack": None, "leads": 2}]
+    assert (found["controller"], [topic["name"] for topic in found["topics"]], found["groups"]) == (1, ["flights"], [])
+    assert found["cluster_id"]

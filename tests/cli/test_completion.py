@@ -1,0 +1,69 @@
+"""What a shell completes when somebody presses Tab."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from kohort.client.types import TopicPartition
+from tests.cli.administering import Cluster, cluster
+from tests.client.administration.members import join_classic, join_streams
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[Cluster]:
+    with cluster() as found:
+        found.ok("topics", "create", "flights", "flowers", "weather")
+        asyncio.run(join_classic(found.servers, "readers", TopicPartition("flights", 0)))
+        asyncio.run(join_streams(found.servers, "delays", "flights"))
+        yield found
+
+
+def completed(line: str, servers: str) -> tuple[list[str], str]:
+    """What bash is given for a line, and what its user sees of errors."""
+    completing = {"_KOHORT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    done = subprocess.run(
+        [sys.executable, "-m", "kohort.cli"],
+        capture_output=True,
+        text=True,
+        env=os.environ | completing | {"KOHORT_BOOTSTRAP_SERVERS": servers},
+        timeout=60,
+    )
+    return sorted(done.stdout.split()), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("kohort topics describe fl", ["flights", "flowers"]),
+        ("kohort topics delete flights fl", ["flowers"]),
+        ("kohort topics delete-records w", ["weather"]),
+        ("kohort consume f", ["flights", "flowers"]),
+        ("kohort produce flo", ["flowers"]),
+        ("kohort groups describe ", ["delays", "readers"]),
+        ("kohort apps describe ", ["delays"]),
+        ("kohort place --from-group ", ["delays"]),
+        ("kohort configs describe topic we", ["weather"]),
+        ("kohort configs describe group re", ["readers"]),
+        ("kohort configs describe b", ["broker", "broker-logger"]),
+        ("kohort groups list --type s", ["share", "streams"]),
+        ("kohort produce flights --format ", ["csv", "json", "lines", "parquet", "records"]),
+        ("kohort consume flights --isolation read_c", ["read_committed"]),
+    ],
+)
+def test_names_and_words(at: Cluster, line: str, words: list[str]) -> None:
+    assert completed(line, at.servers) == (words, "")
+
+
+@pytest.mark.parametrize("servers", ["closed", "not an address"])
+def test_without_a_cluster_there_is_nothing_and_no_error(servers: str) -> None:
+    if servers == "closed":
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            servers = f"127.0.0.1:{taken.getsockname()[1]}"
+    assert completed("kohort topics describe ", servers) == ([], "")

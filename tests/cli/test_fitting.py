@@ -1,0 +1,76 @@
+"""Tables in narrow and wide terminals."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.table import Table
+
+from kohort.cli.client.tables import table
+
+IDS = ("0f8b3c52-6c1c-4a5f-9d1e-1b2f3a4c5d6e", "0f8b3c52-6c1c-4a5f-9d1e-1b2f3a4c5d6f")
+
+
+def shown(made: Table, width: int, *, terminal: bool = True) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
+    console.print(made)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    return [line.rstrip() for line in lines if line.strip() and "──" not in line]
+
+
+def members() -> Table:
+    rows = [(each, "kohort", "0: 0-3; 1: 0-3", 1_200_000) for each in IDS]
+    return table(("Member", "Client", "Active", ">Epoch"), rows, title="A group")
+
+
+def test_what_fits_is_as_it_is() -> None:
+    assert shown(members(), 100) == [
+        "A group",
+        " Member                                 Client   Active               Epoch",
+        f" {IDS[0]}   kohort   0: 0-3; 1: 0-3   1,200,000",
+        f" {IDS[1]}   kohort   0: 0-3; 1: 0-3   1,200,000",
+    ]
+
+
+def test_names_are_cut_in_the_middle_before_anything_wraps() -> None:
+    """So that both ends tell them apart; numbers are never cut."""
+    assert shown(members(), 60) == [
+        "A group",
+        " Member                 Client   Active               Epoch",
+        " 0f8b3c52-6…f3a4c5d6e   kohort   0: 0-3; 1: 0-3   1,200,000",
+        " 0f8b3c52-6…f3a4c5d6f   kohort   0: 0-3; 1: 0-3   1,200,000",
+    ]
+
+
+def test_rows_are_stacked_where_names_would_be_cut_too_short() -> None:
+    assert shown(members(), 30) == [
+        "A group",
+        IDS[0][:30],
+        IDS[0][30:],
+        "  Client kohort",
+        "  Active 0: 0-3; 1: 0-3",
+        "  Epoch  1,200,000",
+        IDS[1][:30],
+        IDS[1][30:],
+        "  Client kohort",
+        "  Active 0: 0-3; 1: 0-3",
+        "  Epoch  1,200,000",
+    ]
+
+
+def test_words_wrap_before_rows_are_stacked() -> None:
+    made = table(("Topic", "Settings"), [("orders", "cleanup.policy=compact and several others that are set")])
+    assert shown(made, 44) == [
+        " Topic    Settings",
+        " orders   cleanup.policy=compact and",
+        "          several others that are set",
+    ]
+
+
+def test_in_a_pipe_nothing_is_cut() -> None:
+    name = "n" * 200
+    made = table(("Name", "Other"), [(name, "x")])
+    assert "".join(line.split()[0] for line in shown(made, 160, terminal=False)[1:]) == name

@@ -1,0 +1,33 @@
+"""What `kohort --help` says is what the documentation says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kohort.cli import COMMANDS, _help
+
+from .support import invoke
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def test_each_command_of_the_page_is_there() -> None:
+    assert {*re.findall(r"^## kohort (\S+)$", PAGE, re.MULTILINE)} <= COMMANDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"), [("produce", "Parquet"), ("topics", "delete the oldest records"), ("consume", "Parquet")]
+)
+def test_what_a_command_does_is_said_in_its_line(command: str, said: str) -> None:
+    (line,) = re.findall(rf"^  {command} .*$", _help(False), re.MULTILINE)
+    assert said in line
+
+
+@pytest.mark.parametrize("group", ["topics", "groups", "configs", "apps"])
+def test_sub_commands_are_those_of_the_page(group: str) -> None:
+    documented = {*re.findall(rf"`{group} ([a-z-]+)", PAGE)}
+    listed = {*re.findall(r"^\W+([a-z-]+) {2,}\S", invoke(group, "--help").stdout, re.MULTILINE)}
+    assert documented <= listed, documented - listed
