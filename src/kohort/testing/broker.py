@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from kohort.broker.clock import MovableClock
 from kohort.broker.config import Settings
 from kohort.broker.config.listeners import Endpoint
 from kohort.broker.server import Server
@@ -56,7 +59,9 @@ class Broker:
         self._secure = secure
         self._security: Security | None = None
         self._temporary: list[Path] = []
+        self._clock = MovableClock()
         self._server: Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: LoopThread | None = None
 
     @property
@@ -85,6 +90,32 @@ class Broker:
         if self._security is None:
             raise RuntimeError("there are no users: enter Broker(secure=True) with `with` or `async with` first")
         return self._security
+
+    @property
+    def now(self) -> datetime:
+        """The broker's time, in UTC."""
+        return datetime.fromtimestamp(self._clock() / 1000, UTC)
+
+    def advance(self, by: timedelta) -> None:
+        """Moves the broker's clock ahead, and returns when it has done what became due: to the broker, all that time has
+        passed in which no client said a word.
+
+        It moves timeouts of sessions, rebalances and transactions, delayed joins, locks of share groups, expiry of
+        offsets and tokens, retention and compaction. It doesn't move how long fetches take, quotas, idle
+        connections and certificates; nor the clocks of clients, who stamp their records themselves. Periodic tasks run if
+        their interval is over, as `log.retention.check.interval.ms`.
+
+        With `async with` call it by `asyncio.to_thread`, as all that blocks.
+
+        Raises:
+            RuntimeError: it isn't running, or this is its own event loop.
+            ValueError: the clock would go back.
+        """
+        server, loop = self.server, self._loop
+        assert loop is not None
+        if asyncio._get_running_loop() is loop:
+            raise RuntimeError("advance would wait for its own event loop: await asyncio.to_thread(broker.advance, …)")
+        asyncio.run_coroutine_threadsafe(self._advance(server, by), loop).result()
 
     async def __aenter__(self) -> Self:
         await self._start()
@@ -117,12 +148,16 @@ class Broker:
             if self._secure:
                 server = await self._start_secured(directory)
             else:
-                server = Server(self._settings, data_dir=directory, durable=self._durable)
+                server = Server(self._settings, data_dir=directory, durable=self._durable, clock=self._clock)
                 await server.start()
         except BaseException:
             self._clean_up()
             raise
-        self._server = server
+        self._server, self._loop = server, asyncio.get_running_loop()
+
+    async def _advance(self, server: Server, by: timedelta) -> None:
+        self._clock.advance(round(by / timedelta(milliseconds=1)))
+        await server.broker.catch_up()
 
     async def _start_secured(self, directory: Path) -> Server:
         from kohort.broker.secured.secured import Secured
@@ -136,6 +171,7 @@ class Broker:
             data_dir=directory,
             durable=self._durable,
             prepare=lambda broker: secured.let_in(broker.scram_users),
+            clock=self._clock,
         )
         await server.start()
         self._security = Security.of(secured.client_settings(str(server.listeners[0].advertised)))
@@ -147,7 +183,7 @@ class Broker:
         return made
 
     async def _stop(self) -> None:
-        server, self._server, self._security = self._server, None, None
+        server, self._server, self._security, self._loop = self._server, None, None, None
         try:
             if server is not None:
                 await server.stop()
