@@ -192,7 +192,7 @@ class PeriodicTasks:
         return min(self._config.current.int(task.interval_key), task.at_most_ms)
 
     async def catch_up(self) -> None:
-        """Runs, one after another, the tasks that are due by a clock that was moved; those that aren't go on waiting."""
+        """Runs, one after another, the tasks that are due by a clock that was moved; the others go on waiting."""
         for schedule in self._schedules:
             if schedule.due <= self._clock():
                 await self._run(schedule)

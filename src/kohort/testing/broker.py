@@ -81,6 +81,11 @@ class Broker:
         return f"{self.server.host}:{self.server.port}"
 
     @property
+    def secured(self) -> bool:
+        """Whether it lets in only who has a password."""
+        return bool(self._secure)
+
+    @property
     def security(self) -> Security:
         """The users and access rules of a secured broker.
 
@@ -97,13 +102,12 @@ class Broker:
         return datetime.fromtimestamp(self._clock() / 1000, UTC)
 
     def advance(self, by: timedelta) -> None:
-        """Moves the broker's clock ahead, and returns when it has done what became due: to the broker, all that time has
-        passed in which no client said a word.
+        """Moves the broker's clock ahead, and returns when the broker has done what became due.
 
-        It moves timeouts of sessions, rebalances and transactions, delayed joins, locks of share groups, expiry of
-        offsets and tokens, retention and compaction. It doesn't move how long fetches take, quotas, idle
-        connections and certificates; nor the clocks of clients, who stamp their records themselves. Periodic tasks run if
-        their interval is over, as `log.retention.check.interval.ms`.
+        To the broker, all that time has passed in which no client said a word. That ends sessions, rebalances, delayed
+        joins, transactions, locks of share groups and waiting fetches; periodic tasks, such as retention, compaction
+        and expiry, run once if their interval is over. Quotas, idle connections and certificates go by the system's
+        time, and so do clients, who stamp their records themselves.
 
         With `async with` call it by `asyncio.to_thread`, as all that blocks.
 
