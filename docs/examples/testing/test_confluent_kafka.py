@@ -1,4 +1,4 @@
-"""confluent-kafka against the session's broker: a service that counts orders, tested with records and a group that lags."""
+"""confluent-kafka against the session's broker: a service that counts orders, with records and a lagging group."""
 
 from __future__ import annotations
 
