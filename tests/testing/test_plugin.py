@@ -143,6 +143,10 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
         def test_shared(kohort_broker):
             pass
 
+        @pytest.mark.kohort({"num.partitions": 3})
+        def test_topic(kohort_topic):
+            pass
+
         @pytest.mark.kohort({"num.partition": 3})
         def test_misspelled(kohort_fresh_broker):
             pass
@@ -164,10 +168,11 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
 
     result = inner_pytest.runpytest_subprocess()
 
-    result.assert_outcomes(errors=5, failed=1)
+    result.assert_outcomes(errors=6, failed=1)
     result.stdout.fnmatch_lines_random(
         [
-            "@pytest.mark.kohort has settings for a broker of the test's own, and kohort_broker is all tests': *",
+            *2
+            * ["@pytest.mark.kohort has settings for a broker of the test's own, and kohort_broker is all tests': *"],
             "the broker can't run: num.partition (the test's settings): * did you mean num.partitions?",
             '@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}',
             "kohort_time moves the clock of a test's own broker: take one of kohort_fresh_broker and *",

@@ -65,7 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leaves the loggers as they were."""
-    config.stash[_LOG].uninstall()
+    if kept := config.stash.get(_LOG, None):
+        kept.uninstall()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,11 +74,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuses settings that no broker would take."""
     item.stash[_POSITION] = item.config.stash[_LOG].position
     fixtures = getattr(item, "fixturenames", ())
-    if item.get_closest_marker("kohort") and _SHARED in fixtures and not any(name in fixtures for name in _OWN):
-        _refuse(
-            f"@pytest.mark.kohort has settings for a broker of the test's own, and {_SHARED} is all tests': take "
-            f"kohort_fresh_broker, or say it for all by {_INI}"
-        )
+    if _SHARED in fixtures and not any(name in fixtures for name in _OWN):
+        _refuse_marker(item)
 
 
 @pytest.hookimpl(hookwrapper=True)  # which older versions of pytest know, too
@@ -204,6 +202,15 @@ def _refuse(reason: str) -> NoReturn:
     pytest.fail(reason, pytrace=False)
 
 
+def _refuse_marker(node: pytest.Item) -> None:
+    """Refuses settings of a test that takes the broker of all tests."""
+    if node.get_closest_marker("kohort"):
+        _refuse(
+            f"@pytest.mark.kohort has settings for a broker of the test's own, and {_SHARED} is all tests': take "
+            f"kohort_fresh_broker, or say it for all by {_INI}"
+        )
+
+
 @contextmanager
 def _running(config: pytest.Config, make: Callable[[], B]) -> Iterator[B]:
     """Runs a broker, and keeps its log; or says in a sentence why it can't run."""
@@ -225,6 +232,8 @@ def _filling(request: pytest.FixtureRequest) -> Filling:
     own = [name for name in _OWN if name in request.fixturenames]
     if len(own) > 1:
         _refuse(f"the test has several brokers, {' and '.join(own)}: fill each by kohort.testing.Filling(broker, …)")
+    if not own:
+        _refuse_marker(request.node)
     broker = request.getfixturevalue(own[0] if own else _SHARED)
     numbers = request.config.stash.setdefault(_NUMBERS, {})
     name = re.sub(r"[^\w.-]+", "-", request.node.name, flags=re.ASCII)[:100].strip("-")
