@@ -117,7 +117,7 @@ class Broker:
         """
         server, loop = self.server, self._loop
         assert loop is not None
-        if asyncio._get_running_loop() is loop:
+        if _runs_here(loop):
             raise RuntimeError("advance would wait for its own event loop: await asyncio.to_thread(broker.advance, …)")
         asyncio.run_coroutine_threadsafe(self._advance(server, by), loop).result()
 
@@ -197,3 +197,11 @@ class Broker:
     def _clean_up(self) -> None:
         while self._temporary:
             shutil.rmtree(self._temporary.pop(), ignore_errors=True)
+
+
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the caller is in that event loop."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
