@@ -194,8 +194,9 @@ class PeriodicTasks:
     async def catch_up(self) -> None:
         """Runs, one after another, the tasks that are due by a clock that was moved; the others go on waiting."""
         for schedule in self._schedules:
-            if schedule.due <= self._clock():
-                await self._run(schedule)
+            async with schedule.running:
+                if schedule.due <= self._clock():
+                    await self._run(schedule)
 
     async def _repeat(self, schedule: _Schedule) -> None:
         delay = self.interval_ms(schedule.task)
@@ -204,14 +205,13 @@ class PeriodicTasks:
         schedule.due = self._clock() + delay
         while True:
             await asyncio.sleep(delay / 1000)
-            await self._run(schedule)
+            async with schedule.running:
+                await self._run(schedule)
             delay = self.interval_ms(schedule.task)
 
     async def _run(self, schedule: _Schedule) -> None:
-        async with schedule.running:
-            try:
-                await schedule.task.run()
-            except Exception:
-                log.exception("%s failed", getattr(schedule.task.run, "__name__", "a periodic task"))
-            finally:
-                schedule.due = self._clock() + self.interval_ms(schedule.task)
+        schedule.due = self._clock() + self.interval_ms(schedule.task)
+        try:
+            await schedule.task.run()
+        except Exception:
+            log.exception("%s failed", getattr(schedule.task.run, "__name__", "a periodic task"))
