@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import deque
 from typing import Final
@@ -52,6 +53,8 @@ class BrokerLog(logging.Handler):
             if logger.level == logging.NOTSET and logger.propagate:
                 logger.setLevel(_LEVEL)
                 logger.propagate = False
+                # pytest 9 gives its handler to loggers that don't propagate: it would hear all, and much of it twice.
+                setattr(logger, "addHandler", functools.partial(_add_handler, logger))  # noqa: B010
                 self._held.append(logger)
 
     def uninstall(self) -> None:
@@ -60,6 +63,7 @@ class BrokerLog(logging.Handler):
             logging.getLogger(name).removeHandler(self)
         for logger in self._held:
             logger.propagate = True
+            vars(logger).pop("addHandler")
             if logger.level == _LEVEL:
                 logger.setLevel(logging.NOTSET)
         self._held.clear()
@@ -74,6 +78,16 @@ class BrokerLog(logging.Handler):
         if held and record.levelno >= _usual_level(record.name):
             logging.getLogger("kohort").callHandlers(record)
         return True
+
+
+def _add_handler(logger: logging.Logger, handler: logging.Handler) -> None:
+    """Adds a handler to a logger that is held, unless what is handed on reaches it anyhow."""
+    above: logging.Logger | None = logging.getLogger("kohort")
+    while above is not None:
+        if handler in above.handlers:
+            return
+        above = above.parent
+    logging.Logger.addHandler(logger, handler)
 
 
 def _usual_level(name: str) -> int:
