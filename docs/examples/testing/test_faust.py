@@ -23,7 +23,7 @@ def test_an_agent_reads_the_orders(kohort_broker: Broker, kohort_topic: Callable
         items: list[str] = []
         done = asyncio.Event()
 
-        @app.agent(app.topic(topic, value_type=dict))
+        @app.agent(app.topic(topic))
         async def collect(orders: Any) -> None:
             async for order in orders:
                 items.append(order["item"])
