@@ -18,6 +18,7 @@ PAGES = [
     "README.md",
     "docs/admin.md",
     "docs/broker.md",
+    "docs/coming-from-testcontainers.md",
     "docs/consumer.md",
     "docs/placement.md",
     "docs/protocol.md",

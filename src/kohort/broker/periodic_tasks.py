@@ -45,6 +45,15 @@ class PeriodicTask(NamedTuple):
     first_ms: int | None = None
 
 
+class _Schedule:
+    """A task with the time of its next run, in ms since 1970; it never runs twice at a time."""
+
+    def __init__(self, task: PeriodicTask) -> None:
+        self.task = task
+        self.due = 2**63  # until it waits
+        self.running = asyncio.Lock()
+
+
 class PeriodicTasks:
     """Runs each periodic task at its interval.
 
@@ -71,6 +80,7 @@ class PeriodicTasks:
         self._clock = clock
         self._others = others
         self._regained = regained
+        self._schedules: list[_Schedule] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._plan: CompactionPlan | None = None
         self._thread = ThreadPoolExecutor(1, "kohort-periodic")
@@ -85,7 +95,8 @@ class PeriodicTasks:
             PeriodicTask(self.expire_producer_states, "producer.id.expiration.check.interval.ms"),
         )
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._repeat(task)) for task in (*tasks, *self._others)]
+        self._schedules = [_Schedule(task) for task in (*tasks, *self._others)]
+        self._tasks = [loop.create_task(self._repeat(schedule)) for schedule in self._schedules]
 
     async def stop(self) -> None:
         """Stops all tasks, and cancels a compaction that is running."""
@@ -180,14 +191,27 @@ class PeriodicTasks:
         """The time between two runs, by the configuration as it is now."""
         return min(self._config.current.int(task.interval_key), task.at_most_ms)
 
-    async def _repeat(self, task: PeriodicTask) -> None:
-        first_ms = task.first_ms
+    async def catch_up(self) -> None:
+        """Runs, one after another, the tasks that are due by a clock that was moved; the others go on waiting."""
+        for schedule in self._schedules:
+            async with schedule.running:
+                if schedule.due <= self._clock():
+                    await self._run(schedule)
+
+    async def _repeat(self, schedule: _Schedule) -> None:
+        delay = self.interval_ms(schedule.task)
+        if schedule.task.first_ms is not None:
+            delay = min(delay, schedule.task.first_ms)
+        schedule.due = self._clock() + delay
         while True:
-            delay = self.interval_ms(task)
-            if first_ms is not None:
-                delay, first_ms = min(delay, first_ms), None
             await asyncio.sleep(delay / 1000)
-            try:
-                await task.run()
-            except Exception:
-                log.exception("%s failed", getattr(task.run, "__name__", "a periodic task"))
+            async with schedule.running:
+                await self._run(schedule)
+            delay = self.interval_ms(schedule.task)
+
+    async def _run(self, schedule: _Schedule) -> None:
+        schedule.due = self._clock() + self.interval_ms(schedule.task)
+        try:
+            await schedule.task.run()
+        except Exception:
+            log.exception("%s failed", getattr(schedule.task.run, "__name__", "a periodic task"))

@@ -12,7 +12,8 @@ from typing import Final
 
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.bound import Bound
-from kohort.broker.broker import Broker, now_ms
+from kohort.broker.broker import Broker
+from kohort.broker.clock import now_ms
 from kohort.broker.config import Settings
 from kohort.broker.config.listeners import configured_listeners, unused_security
 from kohort.broker.connection import Connection
@@ -53,6 +54,7 @@ class Server:
         durable: whether appends are synced to the disk before they are acknowledged.
         authorizer: decides which operations are allowed; None allows all.
         prepare: called when the broker has its data, before clients are served.
+        clock: ms since 1970.
 
     Attributes:
         listeners: in the order of `listeners`.
@@ -71,6 +73,7 @@ class Server:
         durable: bool = False,
         authorizer: Authorizer | None = None,
         prepare: Callable[[Broker], None] | None = None,
+        clock: Callable[[], int] = now_ms,
     ) -> None:
         sources = SaslSources(
             self._find_user,
@@ -80,8 +83,8 @@ class Server:
             lambda: self.now(),
         )
         self.listeners = [Listener(config, settings, sources) for config in configured_listeners(settings)]
-        self.now = now_ms
-        self.broker = Broker.build(settings, data_dir=data_dir, durable=durable, authorizer=authorizer)
+        self.now = clock
+        self.broker = Broker.build(settings, data_dir=data_dir, durable=durable, authorizer=authorizer, clock=clock)
         if any(listener.protocol.sasl for listener in self.listeners):
             kept_secret(data_dir / SECRET)  # an error ends the start rather than somebody's authentication
         self.dispatcher = Dispatcher(self.broker)

@@ -41,6 +41,12 @@ class EventLoopTimingWheel(TimingWheel):
             self._handle.cancel()
             self._handle = None
 
+    def catch_up(self) -> None:
+        """Runs the timers that are due by a clock that was moved."""
+        if self._handle is not None:
+            self._handle.cancel()
+        self._wake()
+
     def _earlier(self) -> None:
         self._arm()
 

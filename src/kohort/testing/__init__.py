@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kohort.testing.broker import Broker
+    from kohort.testing.container import KohortContainer
+    from kohort.testing.filling import Filling
     from kohort.testing.process import BrokerProcess
+    from kohort.testing.records import NewRecord
     from kohort.testing.secured import Login, Security
 
-__all__ = ["Broker", "BrokerProcess", "Login", "Security"]
+__all__ = ["Broker", "BrokerProcess", "Filling", "KohortContainer", "Login", "NewRecord", "Security"]
 
 _MODULES = {
     "Broker": "kohort.testing.broker",
     "BrokerProcess": "kohort.testing.process",
+    "Filling": "kohort.testing.filling",
+    "KohortContainer": "kohort.testing.container",
     "Login": "kohort.testing.secured",
+    "NewRecord": "kohort.testing.records",
     "Security": "kohort.testing.secured",
 }
 

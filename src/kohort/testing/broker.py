@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from kohort.broker.clock import MovableClock
 from kohort.broker.config import Settings
 from kohort.broker.config.listeners import Endpoint
 from kohort.broker.server import Server
@@ -56,7 +59,9 @@ class Broker:
         self._secure = secure
         self._security: Security | None = None
         self._temporary: list[Path] = []
+        self._clock = MovableClock()
         self._server: Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: LoopThread | None = None
 
     @property
@@ -76,6 +81,11 @@ class Broker:
         return f"{self.server.host}:{self.server.port}"
 
     @property
+    def secured(self) -> bool:
+        """Whether it lets in only who has a password."""
+        return bool(self._secure)
+
+    @property
     def security(self) -> Security:
         """The users and access rules of a secured broker.
 
@@ -85,6 +95,31 @@ class Broker:
         if self._security is None:
             raise RuntimeError("there are no users: enter Broker(secure=True) with `with` or `async with` first")
         return self._security
+
+    @property
+    def now(self) -> datetime:
+        """The broker's time, in UTC."""
+        return datetime.fromtimestamp(self._clock() / 1000, UTC)
+
+    def advance(self, by: timedelta) -> None:
+        """Moves the broker's clock ahead, and returns when the broker has done what became due.
+
+        To the broker, all that time has passed in which no client said a word. That ends sessions, rebalances, delayed
+        joins, transactions, locks of share groups and waiting fetches; periodic tasks, such as retention, compaction
+        and expiry, run once if their interval is over. Quotas, idle connections and certificates go by the system's
+        time, and so do clients, who stamp their records themselves.
+
+        With `async with` call it by `asyncio.to_thread`, as all that blocks.
+
+        Raises:
+            RuntimeError: it isn't running, or this is its own event loop.
+            ValueError: the clock would go back.
+        """
+        server, loop = self.server, self._loop
+        assert loop is not None
+        if _runs_here(loop):
+            raise RuntimeError("advance would wait for its own event loop: await asyncio.to_thread(broker.advance, …)")
+        asyncio.run_coroutine_threadsafe(self._advance(server, by), loop).result()
 
     async def __aenter__(self) -> Self:
         await self._start()
@@ -117,12 +152,16 @@ class Broker:
             if self._secure:
                 server = await self._start_secured(directory)
             else:
-                server = Server(self._settings, data_dir=directory, durable=self._durable)
+                server = Server(self._settings, data_dir=directory, durable=self._durable, clock=self._clock)
                 await server.start()
         except BaseException:
             self._clean_up()
             raise
-        self._server = server
+        self._server, self._loop = server, asyncio.get_running_loop()
+
+    async def _advance(self, server: Server, by: timedelta) -> None:
+        self._clock.advance(round(by / timedelta(milliseconds=1)))
+        await server.broker.catch_up()
 
     async def _start_secured(self, directory: Path) -> Server:
         from kohort.broker.secured.secured import Secured
@@ -136,6 +175,7 @@ class Broker:
             data_dir=directory,
             durable=self._durable,
             prepare=lambda broker: secured.let_in(broker.scram_users),
+            clock=self._clock,
         )
         await server.start()
         self._security = Security.of(secured.client_settings(str(server.listeners[0].advertised)))
@@ -147,7 +187,7 @@ class Broker:
         return made
 
     async def _stop(self) -> None:
-        server, self._server, self._security = self._server, None, None
+        server, self._server, self._security, self._loop = self._server, None, None, None
         try:
             if server is not None:
                 await server.stop()
@@ -157,3 +197,11 @@ class Broker:
     def _clean_up(self) -> None:
         while self._temporary:
             shutil.rmtree(self._temporary.pop(), ignore_errors=True)
+
+
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the caller is in that event loop."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

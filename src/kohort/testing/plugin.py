@@ -1,5 +1,5 @@
-"""Fixtures for pytest: brokers, and streams applications without one. They are there when Kohort is installed, without
-imports.
+"""Fixtures for pytest: brokers with topics, and streams applications without a broker. They are there when Kohort is
+installed, without imports.
 
 Settings of all brokers come from pytest's configuration, those of a single test's broker from a marker:
 
@@ -12,11 +12,15 @@ Settings of all brokers come from pytest's configuration, those of a single test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pytest
+
+from kohort.testing.broker_log import BrokerLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,9 +28,25 @@ if TYPE_CHECKING:
     from kohort.spark import StreamsApp
     from kohort.spark.testing import TestDriver
     from kohort.testing.broker import Broker
+    from kohort.testing.broker_time import BrokerTime
+    from kohort.testing.filling import Filling
     from kohort.testing.process import BrokerProcess
 
-_INI = "kohort_settings"
+B = TypeVar("B", "Broker", "BrokerProcess")
+
+_INI: Final = "kohort_settings"
+_SHARED: Final = "kohort_broker"
+_IN_PROCESS: Final = ("kohort_fresh_broker", "kohort_secure_broker")
+_OWN: Final = (*_IN_PROCESS, "kohort_broker_process")
+"""The fixtures of brokers for one test."""
+
+_LOG: Final = pytest.StashKey[BrokerLog]()
+_POSITION: Final = pytest.StashKey[int]()
+_PROCESSES: Final = pytest.StashKey["list[BrokerProcess]"]()
+
+_NUMBERS: Final = pytest.StashKey[dict[str, int]]()
+
+_LAST_LINES: Final = 200
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,14 +60,46 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "kohort(settings): settings by Kafka's keys of this test's own broker (kohort_fresh_broker and its like)",
     )
+    config.stash[_LOG] = BrokerLog()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leaves the loggers as they were."""
+    if kept := config.stash.get(_LOG, None):
+        kept.uninstall()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuses settings that no broker would take."""
+    item.stash[_POSITION] = item.config.stash[_LOG].position
+    fixtures = getattr(item, "fixturenames", ())
+    if _SHARED in fixtures and not any(name in fixtures for name in _OWN):
+        _refuse_marker(item)
+
+
+@pytest.hookimpl(hookwrapper=True)  # which older versions of pytest know, too
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Adds what the brokers logged to the report of a test that fails."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    if report.failed:
+        if text := item.config.stash[_LOG].since(item.stash.get(_POSITION, 0)):
+            report.sections.append((f"Kohort's log {report.when}", text))
+        for broker in item.stash.get(_PROCESSES, []):
+            lines = broker.log().splitlines()[-_LAST_LINES:]
+            report.sections.append((f"Kohort's log {report.when}, the broker's process", "\n".join(lines)))
 
 
 @pytest.fixture(scope="session")
 def kohort_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
-    """A broker for the whole session, in this process; tests that share it use topics and groups of their own."""
+    """A broker for the whole session, in this process; tests that share it use topics and groups of their own.
+
+    With pytest-xdist each worker has one.
+    """
     from kohort.testing.broker import Broker
 
-    with Broker(_configured(pytestconfig)) as broker:
+    with _running(pytestconfig, lambda: Broker(_configured(pytestconfig))) as broker:
         yield broker
 
 
@@ -56,7 +108,7 @@ def kohort_fresh_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A new broker for one test, in this process."""
     from kohort.testing.broker import Broker
 
-    with Broker(_configured(request.config) | _marked(request)) as broker:
+    with _running(request.config, lambda: Broker(_settings(request))) as broker:
         yield broker
 
 
@@ -65,7 +117,7 @@ def kohort_secure_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A new broker for one test, in this process, with TLS, passwords and access rules: see `Broker.security`."""
     from kohort.testing.broker import Broker
 
-    with Broker(_configured(request.config) | _marked(request), secure=True) as broker:
+    with _running(request.config, lambda: Broker(_settings(request), secure=True)) as broker:
         yield broker
 
 
@@ -74,8 +126,50 @@ def kohort_broker_process(request: pytest.FixtureRequest) -> Iterator[BrokerProc
     """A new broker for one test, as a child process that can be killed and started again."""
     from kohort.testing.process import BrokerProcess
 
-    with BrokerProcess(_configured(request.config) | _marked(request)) as broker:
+    with _running(request.config, lambda: BrokerProcess(_settings(request))) as broker:
+        request.node.stash.setdefault(_PROCESSES, []).append(broker)
         yield broker
+        request.node.stash[_PROCESSES].remove(broker)
+
+
+@pytest.fixture
+def kohort_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Makes topics on the test's broker, and returns their names: `kohort_topic([{"id": 1}], key="id", partitions=2)`.
+
+    The broker is the test's own, if it has one, else `kohort_broker`. A file's path is relative to the test's folder, a
+    name is one that no other test has. See `kohort.testing.Filling.topic`.
+    """
+    filling = _filling(request)
+
+    def topic(records: Any = (), **options: Any) -> str:
+        if isinstance(records, Path):
+            records = request.path.parent / records
+        try:
+            return filling.topic(records, **options)
+        except (ValueError, OSError) as error:
+            _refuse(f"kohort_topic: {error}")
+
+    return topic
+
+
+@pytest.fixture
+def kohort_group(request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Makes groups that have read a topic but for its last records, and returns their names.
+
+    As `kohort_group(topic, behind=3)`, on the broker that `kohort_topic` takes. See `kohort.testing.Filling.group`.
+    """
+    return _filling(request).group
+
+
+@pytest.fixture
+def kohort_time(request: pytest.FixtureRequest) -> BrokerTime:
+    """Moves the clock of the test's own broker, `kohort_fresh_broker` or `kohort_secure_broker`."""
+    own = [name for name in _IN_PROCESS if name in request.fixturenames]
+    if len(own) != 1:
+        _refuse(f"kohort_time moves the clock of a test's own broker: take one of {' and '.join(_IN_PROCESS)}, too")
+    from kohort.testing.broker_time import BrokerTime
+
+    return BrokerTime(request.getfixturevalue(own[0]))
 
 
 @pytest.fixture(scope="session")
@@ -103,12 +197,60 @@ def kohort_test_driver(kohort_spark: SparkSession) -> Iterator[Callable[..., Tes
         yield start
 
 
+def _refuse(reason: str) -> NoReturn:
+    """Ends the test with a sentence: a traceback would lead into the plugin."""
+    pytest.fail(reason, pytrace=False)
+
+
+def _refuse_marker(node: pytest.Item) -> None:
+    """Refuses settings of a test that takes the broker of all tests."""
+    if node.get_closest_marker("kohort"):
+        _refuse(
+            f"@pytest.mark.kohort has settings for a broker of the test's own, and {_SHARED} is all tests': take "
+            f"kohort_fresh_broker, or say it for all by {_INI}"
+        )
+
+
+@contextmanager
+def _running(config: pytest.Config, make: Callable[[], B]) -> Iterator[B]:
+    """Runs a broker, and keeps its log; or says in a sentence why it can't run."""
+    from kohort.broker.config import ConfigError
+    from kohort.extras import MissingExtraError
+
+    config.stash[_LOG].install()
+    with ExitStack() as stack:
+        try:
+            broker = stack.enter_context(make())
+        except (ConfigError, MissingExtraError, OSError, RuntimeError) as error:
+            _refuse(f"the broker can't run: {error}")
+        yield broker
+
+
+def _filling(request: pytest.FixtureRequest) -> Filling:
+    from kohort.testing.filling import Filling
+
+    own = [name for name in _OWN if name in request.fixturenames]
+    if len(own) > 1:
+        _refuse(f"the test has several brokers, {' and '.join(own)}: fill each by kohort.testing.Filling(broker, …)")
+    if not own:
+        _refuse_marker(request.node)
+    broker = request.getfixturevalue(own[0] if own else _SHARED)
+    numbers = request.config.stash.setdefault(_NUMBERS, {})
+    name = re.sub(r"[^\w.-]+", "-", request.node.name, flags=re.ASCII)[:100].strip("-")
+    numbers[name] = number = numbers.get(name, 0) + 1
+    return Filling(broker, f"{name}-{number}")
+
+
+def _settings(request: pytest.FixtureRequest) -> dict[str, object]:
+    return _configured(request.config) | _marked(request)
+
+
 def _configured(config: pytest.Config) -> dict[str, object]:
     settings: dict[str, object] = {}
     for line in config.getini(_INI):
         key, equals, value = line.partition("=")
         if not equals:
-            raise pytest.UsageError(f"{_INI}: {line!r} isn't key=value")
+            _refuse(f"{_INI}: {line!r} isn't key=value")
         settings[key.strip()] = value.strip()
     return settings
 
@@ -116,8 +258,8 @@ def _configured(config: pytest.Config) -> dict[str, object]:
 def _marked(request: pytest.FixtureRequest) -> dict[str, object]:
     settings: dict[str, object] = {}
     for mark in reversed(list(request.node.iter_markers("kohort"))):  # the closest marker last, so that it overrides
-        if mark.kwargs or not all(isinstance(given, dict) for given in mark.args):
-            raise pytest.UsageError('@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}')
+        if mark.kwargs or not all(isinstance(given, Mapping) for given in mark.args):
+            _refuse('@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}')
         for given in mark.args:
             settings |= given
     return settings

@@ -67,6 +67,11 @@ class BrokerProcess:
         return f"{self.host}:{self.port}"
 
     @property
+    def secured(self) -> bool:
+        """Whether it lets in only who has a password."""
+        return bool(self._secure)
+
+    @property
     def security(self) -> Security:
         """The users and access rules of a secured broker.
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kohort.broker.authorizer import Operation, ResourceType
-from kohort.broker.broker import Broker, now_ms
+from kohort.broker.broker import Broker
+from kohort.broker.clock import now_ms
 from kohort.broker.config import Settings
 from kohort.broker.config.listeners import Endpoint
 from kohort.broker.context import Context

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kohort.broker.authorizer import Operation, ResourceType
-from kohort.broker.broker import Broker, now_ms
+from kohort.broker.broker import Broker
+from kohort.broker.clock import now_ms
 from kohort.broker.config import Settings
 from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.topics import ConfigResource

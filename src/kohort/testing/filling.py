@@ -1,0 +1,139 @@
+"""Topics with records, and groups that lag behind: what a test finds on its broker when it begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kohort.client import Admin, Producer
+from kohort.client.types import TopicPartition
+from kohort.testing.records import records_of
+
+if TYPE_CHECKING:
+    from kohort.client.config import Servers
+    from kohort.testing.broker import Broker
+    from kohort.testing.process import BrokerProcess
+
+__all__ = ["Filling"]
+
+T = TypeVar("T")
+
+_PATIENCE_MS = 30_000
+
+
+class Filling:
+    """Makes topics and groups on a broker. Its methods block until the broker has all.
+
+    Args:
+        broker: a running broker.
+        prefix: what the names begin with that it makes up.
+    """
+
+    def __init__(self, broker: Broker | BrokerProcess, prefix: str) -> None:
+        self._broker = broker
+        self._prefix = prefix
+        self._named = 0
+
+    def topic(
+        self,
+        records: Iterable[Any] | Path = (),
+        *,
+        name: str | None = None,
+        partitions: int = 1,
+        key: str | None = None,
+        configs: Mapping[str, object] | None = None,
+    ) -> str:
+        """Makes a topic, and writes records to it.
+
+        Args:
+            records: values, pairs of key and value, or `NewRecord`s; or a file of JSON lines or CSV. See `records_of`.
+            name: the topic's; by default one that no other has.
+            partitions: how many it has.
+            key: the field of the records that is their key.
+            configs: the topic's settings, by Kafka's keys.
+
+        Returns:
+            The topic's name.
+
+        Raises:
+            ValueError, OSError: as `records_of`.
+            KafkaError: TOPIC_ALREADY_EXISTS, INVALID_CONFIG, …
+        """
+        ready = records_of(records, key)
+        topic = self._name() if name is None else name
+
+        async def work() -> None:
+            async with Admin(self._servers, default_api_timeout_ms=_PATIENCE_MS) as admin:
+                settings = {at: _text(value) for at, value in (configs or {}).items()}
+                await admin.topics.create(topic, partitions=partitions, configs=settings)
+            if not ready:
+                return
+            async with Producer(self._servers) as producer:
+                deliveries = [
+                    await producer.send(
+                        topic,
+                        record.value,
+                        key=record.key,
+                        partition=record.partition,
+                        timestamp_ms=record.timestamp_ms,
+                        headers=tuple((record.headers or {}).items()),
+                    )
+                    for record in ready
+                ]
+                for delivery in deliveries:
+                    await delivery
+
+        _run(work())
+        return topic
+
+    def group(self, topic: str, *, behind: int = 0, name: str | None = None) -> str:
+        """Makes a group without members that has read a topic but for its last records.
+
+        Args:
+            topic: what it has read.
+            behind: records of each partition that it hasn't read; at most all.
+            name: the group's; by default one that no other has.
+
+        Returns:
+            The group's name.
+
+        Raises:
+            ValueError: `behind` is negative.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION; NON_EMPTY_GROUP, if it has members.
+        """
+        if behind < 0:
+            raise ValueError(f"a group can't be ahead of the end: behind={behind}")
+        group = self._name() if name is None else name
+
+        async def work() -> None:
+            async with Admin(self._servers, default_api_timeout_ms=_PATIENCE_MS) as admin:
+                partitions: tuple[TopicPartition, ...] = await admin.topics.partitions([topic])
+                ends = await admin.offsets.ends(partitions)
+                await admin.group_offsets.alter(
+                    group, {at: max(start, end - behind) for at, (start, end) in ends.items()}
+                )
+
+        _run(work())
+        return group
+
+    @property
+    def _servers(self) -> Servers:
+        # A broker that isn't secured has no login.
+        return self._broker.security.admin.config if self._broker.secured else self._broker.bootstrap_servers
+
+    def _name(self) -> str:
+        self._named += 1
+        return f"{self._prefix}-{self._named}"
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs it in a thread of its own, since a test may have an event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

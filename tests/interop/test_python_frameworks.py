@@ -1,0 +1,43 @@
+"""The examples of tests with frameworks pass: FastStream, Quix Streams and Faust, over aiokafka and librdkafka.
+
+They aren't in our environment, whose versions of what they need may not be theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from .toolchains import BUILD_S, python_packages
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(BUILD_S)]
+
+ROOT: Final = Path(__file__).parents[2]
+FRAMEWORKS: Final = {
+    "test_faststream": "faststream==0.7.8",
+    "test_quixstreams": "quixstreams==3.28.1",
+    "test_faust": "faust-streaming==0.15.3",
+}
+"""By the examples in `docs/examples/testing`; aiokafka, which FastStream is over here, is ours."""
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_an_example_passes(name: str, tmp_path: Path) -> None:
+    packages = python_packages(FRAMEWORKS[name])
+    shutil.copy(
+        ROOT / "docs" / "examples" / "testing" / f"{name}.py", tmp_path
+    )  # away from our configuration of pytest
+    environment = os.environ | {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_ADDOPTS": "-p kohort.testing.plugin -p no:cacheprovider",
+        "PYTHONPATH": os.pathsep.join([str(packages), str(ROOT / "src")]),
+    }
+    command = [sys.executable, "-m", "pytest", "-q"]
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,67 @@
+"""Kohort in the place of testcontainers' KafkaContainer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from kohort.broker.config import ConfigError
+from kohort.testing import KohortContainer
+
+from .test_broker import create_topic, topics
+
+
+def test_a_program_of_testcontainers_runs() -> None:
+    kafka = KohortContainer("confluentinc/cp-kafka:7.6.0").with_kraft().with_cluster_id("MkU3OEVBNTcwNTJENDM2Qk")
+    with kafka.with_env("KAFKA_NUM_PARTITIONS", 3).with_envs(KAFKA_HEAP_OPTS="-Xmx1g", TZ="UTC") as running:
+        servers = running.get_bootstrap_server()
+        assert servers == f"{running.get_container_host_ip()}:{running.get_exposed_port(9093)}"
+        producer = Producer({"bootstrap.servers": servers})
+        producer.produce("orders", b"tea")
+        assert producer.flush(30) == 0
+        found = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=30)
+        assert len(found.topics["orders"].partitions) == 3
+        assert found.cluster_id == "MkU3OEVBNTcwNTJENDM2Qk"
+        output, log = running.get_logs()
+        assert output.startswith(b"kohort ready on ")
+        assert b"topic=orders" in log
+
+
+def test_started_again_it_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    kafka = KohortContainer()
+    create_topic(kafka.start(timeout=60).get_bootstrap_server(), "orders")
+    with pytest.raises(RuntimeError, match="runs already"):
+        kafka.start()
+    kafka.stop()
+    kafka.stop()
+    assert list(tmp_path.iterdir()) == []
+    with kafka:
+        assert topics(kafka.get_bootstrap_server()) == set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_setting_is_told_as_it_was_written() -> None:
+    kafka = KohortContainer().with_env("KAFKA_NUM_PARTITION", "3").with_env("KAFKA_LISTENERS", "PLAINTEXT://:9092")
+    with pytest.raises(
+        ConfigError, match=re.escape("KAFKA_NUM_PARTITION (environment): no such key; did you mean num.p")
+    ):
+        kafka.start()
+
+
+def test_what_only_a_container_can_do_is_refused() -> None:
+    kafka = KohortContainer()
+    with pytest.raises(NotImplementedError, match="with_network is for a container"):
+        kafka.with_network(None)
+    with pytest.raises(AttributeError, match="no attribute 'with_netwrk'"):
+        kafka.with_netwrk()
+    with pytest.raises(ValueError, match="secure=True"):
+        KohortContainer(security_protocol="SASL_PLAINTEXT")
+    with pytest.raises(RuntimeError, match="doesn't run"):
+        kafka.get_bootstrap_server()
+    with KohortContainer(port=9095) as running, pytest.raises(ValueError, match="port 9093 isn't exposed, 9095 is"):
+        running.get_exposed_port(9093)
