@@ -105,8 +105,8 @@ def measured(keys: int, versions: int, epochs: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:
         joining = Joining(Path(directory))
         try:
-            for start in range(0, versions, 10_000):
-                some = range(start, min(start + 10_000, versions))
+            for start in range(0, versions, 100_000):
+                some = range(start, min(start + 100_000, versions))
                 times = [FIRST_MS + number * SPACE_MS for number in some]
                 for name in names:
                     joining.epoch([name] * len(times), 1, times)
