@@ -57,7 +57,9 @@ def test_rows_meet_what_the_table_had_at_their_time(kohort_test_driver: Driver) 
     driver.delete("rates", "EUR", at=at(40))
     driver.pipe("orders", [order(minute, minute) for minute in (45, 35, 25, 10, 5)] + [order(1, 50, None)])
     assert found(driver) == [(45, None), (35, 3.0), (25, 2.0), (10, 1.0), (5, None), (1, None)]
-    assert [since for _, since in driver.store("rated-versions")] == [at(minute) for minute in (10, 20, 30, 40)]
+    assert [since for _, since in driver.store("rated-versions")] == [
+        f"2013-01-01T12:{minute}:00.000Z" for minute in (10, 20, 30, 40)
+    ]
 
 
 def test_rows_of_a_table_that_is_made_of_a_stream_have_its_event_times(kohort_test_driver: Driver) -> None:
