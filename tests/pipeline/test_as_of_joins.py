@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.spark import ProgramError, StreamsApp, count, max_, window
+from kohort.cli.demo.processes import Child
+from kohort.spark import ProgramError, StreamsApp, count, max_, value_state, window
 from kohort.spark.testing import TestDriver
+from kohort.testing.broker import Broker
+from tests.waiting import eventually
+
+from .applications import Heard, create_topics, read, run_until
+from .as_of_program import COUNT, batch, given, rated_app, seen, send_orders, send_rates
 
 ORDER = "id BIGINT, currency STRING, at TIMESTAMP"
 RATE = "currency STRING, rate DOUBLE"
@@ -48,7 +58,7 @@ def test_rows_meet_what_the_table_had_at_their_time(kohort_test_driver: Driver) 
     driver.pipe("orders", [order(minute, minute) for minute in (45, 35, 25, 10, 5)] + [order(1, 50, None)])
     assert found(driver) == [(45, None), (35, 3.0), (25, 2.0), (10, 1.0), (5, None), (1, None)]
     assert [since for _, since in driver.store("rated-versions")] == [
-        round(at(minute).timestamp() * 1000) for minute in (10, 20, 30, 40)
+        f"2013-01-01T12:{minute}:00.000Z" for minute in (10, 20, 30, 40)
     ]
 
 
@@ -124,6 +134,127 @@ def test_the_history_bounds_what_is_kept_and_what_is_older_is_counted(kohort_tes
     assert driver.late == 2
 
 
+FLIGHT = "carrier STRING, delay DOUBLE, `when` TIMESTAMP"
+CARRIED = "id BIGINT, carrier STRING, since TIMESTAMP, at TIMESTAMP"
+DELAYS = [
+    ("AA", 10.0, 5),
+    ("AA", 20.0, 6),
+    ("BB", 1.0, 9),
+    ("AA", 5.0, 14),
+    ("BB", 3.0, 15),
+    ("AA", 7.0, 24),
+    ("CC", 0.0, 59),
+]
+
+
+def in_cuts(driver: TestDriver, size: int) -> None:
+    """Pipes flights, so many in an epoch, and then orders of several times."""
+    flights = [{"carrier": carrier, "delay": delay, "when": at(minute)} for carrier, delay, minute in DELAYS]
+    for start in range(0, len(flights), size):
+        driver.pipe("flights", flights[start : start + size])
+    minutes = (12, 22, 5, 35, 15)
+    driver.pipe(
+        "orders", [{"id": each, "carrier": "AA", "since": at(each // 10 * 10), "at": at(each)} for each in minutes]
+    )
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_windows_are_versions_however_epochs_are_cut(kohort_test_driver: Driver, size: int) -> None:
+    """Closed ones from their ends on, for whatever comes after; and each by itself, from its start on."""
+    app = made()
+    flights = app.stream("flights", schema=FLIGHT, event_time="when")
+    by_carrier = flights.group_by("carrier", window("when", "10 minutes", grace="0 seconds", end="until"))
+    closed = by_carrier.aggregate("worst", emit="close", delay=max_("delay"))
+    worst = closed.as_stream().select("carrier", "until AS window", "delay").to_table("carrier", name="closed")
+    orders = app.stream("orders", schema=CARRIED, event_time="at")
+    orders.join_as_of(worst, how="left", history="1 day", name="after").to("out")
+    of_window = by_carrier.aggregate("flights", n=count()).as_table()
+    on = {"since": "window", "carrier": "carrier"}
+    orders.join_as_of(of_window, on, history="1 day", columns=["n"], name="within").to("counted")
+    driver = kohort_test_driver(app)
+    in_cuts(driver, size)
+    assert [(row["id"], row.get("delay")) for row in driver.output("out")] == [
+        (12, 20.0), (22, 5.0), (5, None), (35, 7.0), (15, 20.0)
+    ]  # fmt: skip
+    assert sorted((row["id"], row["n"]) for row in driver.output("counted")) == [(5, 2), (12, 1), (15, 1), (22, 1)]
+
+
+def totals(rows: pa.Table, state: Any) -> pa.Table:
+    """Of each row what its key comes to, in the order of rows."""
+    sums = {row["carrier"]: row["total"] for row in state["totals"].get().to_pylist()}
+    made = []
+    for row in rows.select(["carrier", "when", "delay"]).to_pylist():
+        sums[row["carrier"]] = sums.get(row["carrier"], 0.0) + row["delay"]
+        made.append(row | {"total": sums[row["carrier"]]})
+    state["totals"].put(pa.Table.from_pylist([{"carrier": each, "total": total} for each, total in sums.items()]))
+    return pa.Table.from_pylist(made).select(["carrier", "when", "total"])
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_what_a_function_gives_for_each_row_are_versions_however_epochs_are_cut(
+    kohort_test_driver: Driver, size: int
+) -> None:
+    app = made()
+    flights = app.stream("flights", schema=FLIGHT, event_time="when")
+    running = flights.group_by("carrier").process(
+        "totals", totals, output="carrier STRING, `when` TIMESTAMP, total DOUBLE",
+        states={"totals": value_state("total DOUBLE")},
+    )  # fmt: skip
+    orders = app.stream("orders", schema=CARRIED, event_time="at")
+    orders.join_as_of(running.to_table("carrier"), history="1 day", columns=["total"]).to("out")
+    driver = kohort_test_driver(app)
+    in_cuts(driver, size)
+    assert [(row["id"], row["total"]) for row in driver.output("out")] == [
+        (12, 30.0), (22, 35.0), (5, 10.0), (35, 42.0), (15, 35.0)
+    ]  # fmt: skip
+
+
+def test_a_killed_program_goes_on_with_its_versions(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    """Killed while it joins, it goes on with those of the disk; and then without that with those of the changelog.
+
+    A part's orders are sent when the join has got its rates, so each order's rate is known beforehand.
+    """
+    servers = kohort_fresh_broker.bootstrap_servers
+    create_topics(servers, "rates", "orders", "rates-seen", "out")
+    command = [sys.executable, "-W", "ignore", "-m", "tests.pipeline.as_of_program", servers, str(tmp_path / "first")]
+    with Child("rated-orders", command, tmp_path / "log") as child:
+
+        def there(count: int) -> bool:
+            assert child.code is None, child.tail()
+            return len(read(servers, "out")) >= count
+
+        for part in range(2):
+            send_rates(servers, part)
+            eventually(partial(seen, servers, part), within=120, what="the join has the rates")
+            send_orders(servers, part)
+            eventually(partial(there, COUNT * part + (1, COUNT)[part == 0]), within=120, what="orders are joined")
+    killed_at = len(read(servers, "out"))
+    assert killed_at > COUNT
+
+    heard = Heard()
+    run_until(rated_app(servers, tmp_path / "first"), spark, heard, lambda: len(read(servers, "out")) >= 2 * COUNT)
+    assert not heard.failures
+
+    def script() -> Iterator[bool]:
+        send_rates(servers, 2)
+        while not seen(servers, 2):
+            yield False
+        send_orders(servers, 2)
+        while len(read(servers, "out")) < 3 * COUNT:
+            yield False
+        yield True
+
+    going = script()
+    run_until(rated_app(servers, tmp_path / "second"), spark, heard, lambda: next(going))
+    assert not heard.failures
+    found = list(given(servers))
+    assert len(found) == 3 * COUNT
+    assert dict(found) == batch(3)
+    assert len(set(batch(3).values())) > 20
+
+
 def test_what_cannot_be_joined_as_of_a_time_is_refused(spark: SparkSession) -> None:
     def refused(join: Callable[[StreamsApp, Any], Any], match: str) -> None:
         app = made()
@@ -150,14 +281,14 @@ def test_what_cannot_be_joined_as_of_a_time_is_refused(spark: SparkSession) -> N
         lambda app, orders: orders.join_as_of(
             orders.group_by("currency").aggregate("best", best=max_("id")).as_table().where("best > 1"), **hour
         ),
-        "the rows of aggregate 'best' have the largest time of an epoch's rows.*to_table of a stream with times of its "
-        r"own.*or join it as it is now, \.join\(…\)",
+        "a group of aggregate 'best' has one row for all that an epoch adds to it.*to_table of a stream with times of "
+        r"its own.*or join it as it is now, \.join\(…\)",
     )
     refused(
         lambda app, orders: orders.join_as_of(
             rates(app).join(orders.to_table("currency"), name="both").select("currency", "rate"), **hour
         ),
-        "have the largest time of an epoch's rows.*to_table of a stream with times of its own",
+        "has the time of the change that was read last.*Join the stream with one side as of its time, and then with",
     )
     refused(
         lambda app, orders: orders.with_columns(_Since="id").join_as_of(rates(app), **hour),

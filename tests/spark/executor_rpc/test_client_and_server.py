@@ -33,14 +33,22 @@ def lookup(store: str, partition: int | None, keys: pa.BinaryArray) -> pa.Binary
     return pa.array([None if key == b"none" else name + key for key in keys.to_pylist()], pa.binary())
 
 
-def scan(store: str, partition: int, starts: Sequence[bytes], ends: Sequence[bytes], most_bytes: int) -> ScannedRanges:
+def scan(
+    store: str,
+    partition: int,
+    starts: Sequence[bytes],
+    ends: Sequence[bytes],
+    most_bytes: int,
+    within: tuple[Sequence[bytes | None], Sequence[bytes | None]],
+) -> ScannedRanges:
     """Each range has the keys from its start to its end that are two letters long; few rows at a time."""
-    rows = [
-        (number, key, f"{store}/{partition}".encode())
-        for number, (start, end) in enumerate(zip(starts, ends, strict=True))
-        for key in (bytes([first, second]) for first in range(97, 100) for second in range(97, 100))
-        if start <= key < end
-    ]
+    every = [bytes([first, second]) for first in range(97, 100) for second in range(97, 100)]
+    rows = []
+    for number, (start, end, first, last) in enumerate(zip(starts, ends, *within, strict=True)):
+        keys = [key for key in every if start <= key < end]
+        keys = [*[key for key in every if first is not None and first <= key < start][-1:], *keys]
+        keys += [key for key in every if last is not None and max(start, end) <= key < last][:1]
+        rows += [(number, key, f"{store}/{partition}".encode()) for key in keys]
     some, rest = rows[: max(most_bytes // 64, 1)], rows[max(most_bytes // 64, 1) :]
     numbers, keys, values = (list(column) for column in zip(*some, strict=True)) if some else ([], [], [])
     return ScannedRanges(
@@ -172,6 +180,11 @@ def test_ranges_are_scanned_in_as_many_responses_as_it_takes(
     assert set(rows["value"].to_pylist()) == {b"s/4"}
     assert driver.scan("s", 4, pa.array([], pa.binary()), pa.array([], pa.binary())).num_rows == 0
     assert driver.scan("s", 4, pa.array([b"a"]), pa.array([b"z"]), 1)["key"].to_pylist() == [b"aa"]
+    within = pa.array([b"a", None, b"bb"]), pa.array([b"b", b"zz", None])
+    rows = driver.scan("s", 4, pa.array([b"ab", b"ba", b"bb"]), pa.array([b"ac", b"bb", b"bc"]), None, within)
+    assert [(row["range"], row["key"].decode()) for row in rows.to_pylist()] == [
+        (0, "aa"), (0, "ab"), (0, "ac"), (1, "ba"), (1, "bb"), (2, "bb")
+    ]  # fmt: skip
 
 
 def writes(*rows: tuple[bytes, bytes | None]) -> pa.Table:

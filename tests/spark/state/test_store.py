@@ -122,6 +122,35 @@ def test_several_ranges_are_scanned_at_once_and_gone_on_with(store: Store, most:
     assert found == [(number, key, rows[key]) for number, key in wanted]
 
 
+@pytest.mark.parametrize("most", [1, 3, 1_000])
+def test_ranges_are_scanned_with_the_rows_next_to_them(store: Store, most: int) -> None:
+    """Of each range: its bounds, and those of what is next to it, beside all rows one by one."""
+    rows = {b"a%d" % number: b"%d" % number for number in range(0, 8, 2)} | {b"b": b"b"}
+    store.write(binary(*rows), binary(*rows.values()), 5)
+    bounds = [b"a", b"a1", b"a2", b"a7", b"b"]
+    nexts = [(None, None), (b"a", b"b"), (b"a2", None), (b"a2", b"a4")]
+    ranges = [(start, end, *each) for start in bounds for end in bounds if start <= end for each in nexts]
+    wanted = []
+    for number, (start, end, first, last) in enumerate(ranges):
+        before = [key for key in rows if first is not None and first <= key < start]
+        after = [key for key in rows if last is not None and end <= key < last]
+        own = [key for key in rows if start <= key < end]
+        wanted += [(number, key) for key in (*before[-1:], *own, *after[:1])]
+    found: list[tuple[int, bytes]] = []
+    at = 0
+    while True:
+        starts, ends, *within = zip(*ranges[at:], strict=True)
+        scanned = store.scan_ranges(starts, ends, most, (within[0], within[1]))
+        found += [
+            (at + number, key) for number, key in zip(scanned.ranges.to_pylist(), scanned.keys.to_pylist(), strict=True)
+        ]
+        if scanned.rest is None:
+            break
+        at += scanned.rest[0]
+        ranges[at] = (scanned.rest[1], ranges[at][1], None, ranges[at][3])
+    assert found == wanted
+
+
 def test_clear(store: Store) -> None:
     store.set_topic_id("first")
     store.write(binary(b"a"), binary(b"1"), 1)

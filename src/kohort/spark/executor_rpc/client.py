@@ -119,14 +119,23 @@ class RpcAddress:
         return pa.concat_arrays(found) if found else pa.array([], pa.binary())
 
     def scan(
-        self, store: str, partition: int, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+        self,
+        store: str,
+        partition: int,
+        starts: pa.Array,
+        ends: pa.Array,
+        most_bytes: int | None = None,
+        within: tuple[pa.Array, pa.Array] | None = None,
     ) -> pa.Table:
         """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included).
 
         Args:
             most_bytes: about how much of them, from the first on, in one response; None: all.
+            within: of each range, from which key on the row before it is given, too, and up to which key (not
+                included) the one after it; None for neither.
         """
-        ranges = pa.RecordBatch.from_arrays([starts.cast(pa.binary()), ends.cast(pa.binary())], schema=SCAN_RANGES)
+        columns = [starts, ends, *(within or (pa.nulls(len(starts)),) * 2)]
+        ranges = pa.RecordBatch.from_arrays([each.cast(pa.binary()) for each in columns], schema=SCAN_RANGES)
         found: list[pa.RecordBatch] = []
         done = 0
         while done < len(ranges):
@@ -144,9 +153,10 @@ class RpcAddress:
             if not 0 <= more < len(some):
                 raise RpcError(f"the driver has answered up to range {more} of {len(some)}")
             done += more
-            keys = ranges.column(0).to_pylist()
-            keys[done] = key
-            ranges = ranges.set_column(0, SCAN_RANGES.field("start"), pa.array(keys, pa.binary()))
+            for place, value in ((0, key), (2, None)):  # what comes before the rest was given
+                keys = ranges.column(place).to_pylist()
+                keys[done] = value
+                ranges = ranges.set_column(place, SCAN_RANGES.field(place), pa.array(keys, pa.binary()))
         return pa.Table.from_batches(found, SCANNED_ROWS)
 
     def write(self, subtopology: str, run: int, branch: int, split: int, store: str, writes: pa.Table) -> bool:

@@ -21,8 +21,12 @@ LOOKUP_VALUES: Final = pa.schema([pa.field("value", pa.binary())])
 It may have fewer values than there were keys, but at least one, to limit its size: the rest is requested again.
 """
 
-SCAN_RANGES: Final = pa.schema([pa.field("start", pa.binary()), pa.field("end", pa.binary())])
-"""The body of a `ScanRequest`: each range from its start (included) to its end (not included)."""
+SCAN_RANGES: Final = pa.schema([pa.field(name, pa.binary()) for name in ("start", "end", "first", "last")])
+"""The body of a `ScanRequest`: each range from its start (included) to its end (not included).
+
+`first`: from which key on the row before the range is given, too; `last`: up to which key (not included) the one after
+it; null: it isn't wanted.
+"""
 
 SCANNED_ROWS: Final = pa.schema(
     [pa.field("range", pa.int32()), pa.field("key", pa.binary()), pa.field("value", pa.binary())]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
@@ -121,6 +121,18 @@ def compile_program(graph: Graph, settings: AppSettings, spark: SparkSession) ->
     return _Compiler(graph, settings, spark).program()
 
 
+_CUT: Final = (
+    "a group of {} has one row for all that an epoch adds to it, so which versions there are depends on how epochs are "
+    "cut. Make the table by to_table of a stream with times of its own: of closed windows, or of what a function gives "
+    "for each row, .process(…)"
+)
+_JOINED: Final = (
+    "a row of {} has the time of the change that was read last, so which versions there are depends on which side is "
+    "read first. Join the stream with one side as of its time, and then with the other"
+)
+"""Why rows of aggregates without windows, and of joins of tables, aren't versions, and what to do."""
+
+
 @dataclass(eq=False)
 class _Draft:
     """A subtopology that is being put together. One without input is kept only if nothing is joined to its table."""
@@ -143,8 +155,7 @@ class _Flow:
         retimed: what has changed the event time since the records were read; "" if nothing has.
         table: the columns of a table's key, if these are upserts; rows of a key are all in one partition then.
         partitioner: how its records' keys become partitions.
-        of_epochs: what gives the rows the largest time of an epoch's, which depends on how epochs are cut; "" if they
-            have times of their own.
+        no_versions: why its rows' times can't be those from which on versions of a table are valid; "" if they can.
     """
 
     where: str
@@ -158,7 +169,7 @@ class _Flow:
     retimed: str = ""
     partitioner: Partitioner = "murmur2"
     table: tuple[str, ...] | None = None
-    of_epochs: str = ""
+    no_versions: str = ""
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -367,7 +378,8 @@ class _Compiler:
             RowsInput(aggregate.stream, schema, (), event_time, encoded=False, upserts=key if aggregate.deletes else ())
         )
         self._drafts.append(draft)
-        flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time, of_epochs=where)
+        cut = "" if event_time is not None else _CUT.format(where)
+        flow = _Flow(where, draft, (), self._rows(schema), (), (), event_time, no_versions=cut)
         if not aggregate.deletes:
             return flow
         self._tables_of_groups[definition] = replace(flow, table=key)
@@ -437,8 +449,8 @@ class _Compiler:
         if len(flows) > 1 or not flow.key or not set(flow.key) <= set(step.key):
             name = step.name or _readable(f"{topic}-table-{'-'.join(step.key)}")
             flow = self._move(flows, self._internal(f"{name}-repartition", where), step.key, schema)
-        of_epochs = flow.of_epochs if flow.event_time is None else ""
-        flow = replace(flow, where=where, table=step.key, of_epochs=of_epochs)
+        no_versions = flow.no_versions if flow.event_time is None else ""
+        flow = replace(flow, where=where, table=step.key, no_versions=no_versions)
         return self._transform(flow, TransformDef(table_of(step, _kept(step.key, flow.event_time))))
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
@@ -622,8 +634,8 @@ class _Compiler:
         draft, rows = self._join_sides((left, [other]), compiled, step.at), self._rows(compiled.step.output)
         event_time, table = (flow.event_time, None) if flow.table is None else (None, columns.on)
         on = columns.on
-        of_epochs = flow.of_epochs if flow.table is None else where
-        return _Flow(where, draft, (compiled.step,), rows, on, on, event_time, table=table, of_epochs=of_epochs)
+        no_versions = flow.no_versions if flow.table is None else _JOINED.format(where)
+        return _Flow(where, draft, (compiled.step,), rows, on, on, event_time, table=table, no_versions=no_versions)
 
     def _join_by_foreign_key(
         self, where: str, name: str, step: TableJoinDef, columns: JoinColumns, flows: tuple[_Flow, _Flow]
@@ -658,7 +670,9 @@ class _Compiler:
         answers = replace(right, draft=answering, steps=(compiled.answers,))
         draft = self._gathered(answered, key, compiled.answered, ([began], [answers]), compiled.to_results)
         rows = self._rows(compiled.results.output)
-        return _Flow(where, draft, (compiled.results,), rows, key, key, None, table=key, of_epochs=where)
+        return _Flow(
+            where, draft, (compiled.results,), rows, key, key, None, table=key, no_versions=_JOINED.format(where)
+        )
 
     def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str) -> _Draft:
         """Sends both sides into a topic; what reads that."""
@@ -722,8 +736,9 @@ class _Compiler:
         draft = _Draft(RowsInput(topic, schema, key, event_time, partitions))
         self._drafts.append(draft)
         where = f"{' and '.join(parent.where for parent in parents)}, repartitioned by {', '.join(key)}"
-        of_epochs = "" if event_time is not None else next((each.of_epochs for each in parents if each.of_epochs), "")
-        return _Flow(where, draft, (), self._rows(schema), key, key, event_time, of_epochs=of_epochs)
+        reasons = [each.no_versions for each in parents if each.no_versions and event_time is None]
+        no_versions = next(iter(reasons), "")
+        return _Flow(where, draft, (), self._rows(schema), key, key, event_time, no_versions=no_versions)
 
     def _rows(self, schema: StructType) -> DataFrame:
         from pyspark.sql.types import IntegerType, LongType, StructField
@@ -886,13 +901,9 @@ class _Compiler:
 
 
 def _check_versions(where: str, table: _Flow) -> None:
-    """Refuses tables whose rows would be versions from other times on if epochs were cut otherwise."""
-    if table.of_epochs:
-        raise ProgramError(
-            f"{where}: the rows of {table.of_epochs} have the largest time of an epoch's rows, so which version was "
-            f"valid at a time depends on how epochs are cut. Make the table by to_table of a stream with times of its "
-            f"own, or join it as it is now, .join(…)"
-        )
+    """Refuses tables whose rows would be other versions if the same records were read otherwise."""
+    if table.no_versions:
+        raise ProgramError(f"{where}: {table.no_versions}, or join it as it is now, .join(…)")
 
 
 def _source(origin: Origin) -> SourceDef | None:

@@ -582,7 +582,8 @@ class Stream(Shortcuts):
         neither has to be keyed or partitioned in some way. The table's times don't count for windows that follow.
 
         Args:
-            table: any but a global one, an aggregate's, or a join of tables, whose rows have no times of their own.
+            table: any but a global one, an aggregate's without windows, or a join of tables. Groups of windows are
+                valid from the window's start on.
             on, columns, prefix, name: as of `join` with a table that is made of something.
             how: what becomes of rows for which there was nothing: "inner" drops them, "left" keeps them, with nulls.
             history: how far versions go back from what both sides have reached, the lesser of their greatest event

@@ -203,7 +203,7 @@ def as_of_join(
     Raises:
         ProgramError: a column has a name that the join uses itself.
     """
-    from pyspark.sql.types import LongType, StructField, StructType
+    from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
     assert definition.versions is not None
     on, added = columns.on, [field for _, field in columns.added]
@@ -218,9 +218,10 @@ def as_of_join(
     )  # fmt: skip
     clock = [StructField(each, LongType()) for each in ("table", "stream")]
     own = [StructField(TIME_COLUMN, LongType()), StructField(OFFSET_COLUMN, LongType())]
+    kept = StructField(SINCE, TimestampType())  # whose texts are in the order of times, as numbers' aren't
     states = (
         state_spec(name, CLOCK, changelog, StateKind.VALUE, clock),
-        state_spec(name, VERSIONS, changelog, StateKind.MAP, [since, *added, deleted], [since], shown={}),
+        state_spec(name, VERSIONS, changelog, StateKind.MAP, [kept, *added, deleted], [kept], shown={}),
         state_spec(name, ENDING, changelog, StateKind.VALUE, []),
         state_spec(name, PENDING, changelog, StateKind.VALUE, [*map(nullable, columns.left), *own]),
     )

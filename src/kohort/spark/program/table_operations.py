@@ -22,7 +22,7 @@ SUBSCRIBERS: Final = "subscribers"
 """What states of joins by foreign key are called: the foreign key of each left row, the next number, and who is
 answered when a right row changes."""
 SINCE: Final = "_since"
-"""BIGINT: from when on a version of a table's row is valid, in ms."""
+"""BIGINT: from when on a version of a table's row is valid, in ms. TIMESTAMP where it is kept."""
 VERSIONS: Final = "versions"
 ENDING: Final = "ending"
 PENDING: Final = "pending"

@@ -79,10 +79,16 @@ class OpenStores:
         return self._open(name, partition).get_many(keys)
 
     def scan(
-        self, name: str, partition: int, starts: Sequence[bytes], ends: Sequence[bytes], most_bytes: int
+        self,
+        name: str,
+        partition: int,
+        starts: Sequence[bytes],
+        ends: Sequence[bytes],
+        most_bytes: int,
+        within: tuple[Sequence[bytes | None], Sequence[bytes | None]] | None = None,
     ) -> ScannedRanges:
         """The rows of ranges, as `Store.scan_ranges`. From any thread. Raises as `lookup`."""
-        return self._open(name, partition).scan_ranges(starts, ends, most_bytes)
+        return self._open(name, partition).scan_ranges(starts, ends, most_bytes, within)
 
     def _open(self, name: str, partition: int | None) -> Store:
         store = self._by_partition.get((name, partition))

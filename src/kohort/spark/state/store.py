@@ -171,7 +171,13 @@ class Store:
                 check_iteration_ended(db, start, end)
         return pa.Table.from_batches(batches, ROW_SCHEMA)
 
-    def scan_ranges(self, starts: Sequence[bytes], ends: Sequence[bytes], most_bytes: int) -> ScannedRanges:
+    def scan_ranges(
+        self,
+        starts: Sequence[bytes],
+        ends: Sequence[bytes],
+        most_bytes: int,
+        within: tuple[Sequence[bytes | None], Sequence[bytes | None]] | None = None,
+    ) -> ScannedRanges:
         """The rows of several ranges, each from its start (included) to its end (not included), in key order.
 
         One iterator goes through them all: a range costs a seek, and ranges in key order the least.
@@ -179,6 +185,8 @@ class Store:
         Args:
             most_bytes: of keys and values together: there is at least one row, if there is any, and no more after
                 these are reached.
+            within: of each range, from which key on the row before it is given, too, and up to which key (not
+                included) the one after it; None for neither. Where the rest begins, what comes before it was given.
 
         Raises as `get_many`.
         """
@@ -190,8 +198,9 @@ class Store:
             iterator = db.iter(ReadOptions())
             try:
                 for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-                    iterator.seek(start)
-                    while iterator.valid() and (key := iterator.key()) < end:
+                    first, last = (None, None) if within is None else (within[0][number], within[1][number])
+                    _seek(iterator, start, first)
+                    while iterator.valid() and ((key := iterator.key()) < end or (last is not None and key < last)):
                         if size >= most_bytes:
                             rest = number, key
                             break
@@ -199,6 +208,8 @@ class Store:
                         numbers.append(number)
                         rows.append((key, value))
                         size += len(key) + len(value)
+                        if key >= end:
+                            break
                         iterator.next()
                     iterator.status()  # says whether the next block could be read
                     if rest is not None:
@@ -436,6 +447,18 @@ def _read(db: Rdict, keys: pa.Array) -> pa.Array:
     original = np.empty(len(order), np.int64)
     original[order.to_numpy()] = np.arange(len(order))
     return pa.array(found, pa.binary()).take(pa.array(original))
+
+
+def _seek(iterator: Any, start: bytes, first: bytes | None) -> None:
+    """Goes to the row before a start, if its key is `first` or a greater one; else to the first one from there on."""
+    if first is not None and first < start:
+        iterator.seek_for_prev(start)
+        if iterator.valid() and iterator.key() == start:
+            iterator.prev()
+        iterator.status()
+        if iterator.valid() and iterator.key() >= first:
+            return
+    iterator.seek(start)
 
 
 def _without_checkpoint(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -8,24 +8,37 @@ import pyarrow as pa
 
 
 class DictStore:
-    """A store of one task. What is written counts after `commit`, as after an epoch."""
+    """A store of one task. What is written counts after `commit`, as after an epoch.
+
+    Attributes:
+        read: how many rows its scans have given.
+    """
 
     def __init__(self) -> None:
         self.rows: dict[bytes, bytes] = {}
         self.writes: list[tuple[bytes, bytes | None]] = []
+        self.read = 0
 
     def lookup(self, keys: pa.Array) -> pa.Array:
         return pa.array([self.rows.get(key) for key in keys.cast(pa.binary()).to_pylist()], pa.binary())
 
     def scan(
-        self, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+        self,
+        starts: pa.Array,
+        ends: pa.Array,
+        most_bytes: int | None = None,
+        within: tuple[pa.Array, pa.Array] | None = None,
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
-        found = [
-            (number, key, self.rows[key])
-            for number, (start, end) in enumerate(zip(starts.to_pylist(), ends.to_pylist(), strict=True))
-            for key in sorted(self.rows)
-            if start <= key < end
-        ]
+        found, ordered = [], sorted(self.rows)
+        for number, (start, end) in enumerate(zip(starts.to_pylist(), ends.to_pylist(), strict=True)):
+            keys = [key for key in ordered if start <= key < end]
+            if within is not None:
+                first, last = (each[number].as_py() for each in within)
+                before = [key for key in ordered if first <= key < start]
+                after = [key for key in ordered if end <= key < last]
+                keys = [*before[-1:], *keys, *after[:1]]
+            found += [(number, key, self.rows[key]) for key in keys]
+        self.read += len(found)
         if most_bytes is not None:
             sizes = accumulate(len(key) for _, key, _ in found)
             found = [row for row, size in zip(found, sizes, strict=True) if size <= most_bytes] or found[:1]

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.spark.jobs.processors.as_of_join import AsOfJoinProcessor
+from kohort.spark.jobs.processors.versions import ranges_of
 from kohort.spark.program.internal_columns import DELETED
 from kohort.spark.program.operations import CLOCK, OFFSET_COLUMN, SIDE, TIME_COLUMN
 from kohort.spark.program.table_operations import ENDING, PENDING, SINCE, VERSIONS, AsOfJoin
 
 from .one_task import OneTask, cut
 
-_SINCE = pa.schema([(SINCE, pa.int64())])
+_KEPT = pa.schema([(SINCE, pa.timestamp("us", "UTC"))])
 _STREAM = [("k", pa.string()), ("n", pa.int64())]
-SCHEMA = pa.schema([*_STREAM, (SIDE, pa.int32()), *_SINCE, ("rate", pa.int64()), (DELETED, pa.bool_())])
+SCHEMA = pa.schema([*_STREAM, (SIDE, pa.int32()), (SINCE, pa.int64()), ("rate", pa.int64()), (DELETED, pa.bool_())])
 OUTPUT = pa.schema([*_STREAM, ("rate", pa.int64())])
 
 
 def a_task(how: str, history: int, grace: int) -> OneTask:
     states = {
         CLOCK: pa.schema([("table", pa.int64()), ("stream", pa.int64())]),
-        VERSIONS: (pa.schema([*_SINCE, ("rate", pa.int64()), (DELETED, pa.bool_())]), _SINCE),
+        VERSIONS: (pa.schema([*_KEPT, ("rate", pa.int64()), (DELETED, pa.bool_())]), _KEPT),
         ENDING: pa.schema([]),
         PENDING: pa.schema([*_STREAM, (TIME_COLUMN, pa.int64()), (OFFSET_COLUMN, pa.int64())]),
     }
@@ -107,7 +110,7 @@ class Model:
 
 def kept_by(task: OneTask) -> set[tuple[str, int]]:
     keys = map(json.loads, task.stores[VERSIONS].rows)
-    return {(key["k"], key[SINCE]) for key in keys}
+    return {(key["k"], round(datetime.fromisoformat(key[SINCE]).timestamp() * 1000)) for key in keys}
 
 
 @settings(max_examples=300, deadline=None)
@@ -124,8 +127,18 @@ def kept_by(task: OneTask) -> set[tuple[str, int]]:
         max_size=30,
     ),
     st.lists(st.integers(0, 5), max_size=8),
+    st.sampled_from([0, 1, 100]),
 )
 def test_rows_meet_the_version_that_was_valid_at_their_time(
+    how: str, history: int, grace: int, drawn: list[tuple[str, str | None, int | None]], sizes: list[int], partings: int
+) -> None:
+    """However many ranges of a key's times are read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kohort.spark.jobs.processors.versions._PARTINGS", partings)
+        compared_with_the_model(how, history, grace, drawn, sizes)
+
+
+def compared_with_the_model(
     how: str, history: int, grace: int, drawn: list[tuple[str, str | None, int | None]], sizes: list[int]
 ) -> None:
     task, model = a_task(how, history, grace), Model(how, history, grace)
@@ -204,3 +217,49 @@ def test_a_version_that_another_one_came_before_afterwards_still_ends_it() -> No
     for each in (version("x", 8, 2), version("x", 3, 1), version("y", 30, 9), row(None, 30, 0)):
         task.epoch([each])
     assert kept_by(task) == {("x", 8), ("y", 30)}
+
+
+def reading(task: OneTask, rows: list[dict[str, Any]]) -> tuple[int, list[int | None]]:
+    """How many versions an epoch of these rows reads, and which it finds."""
+    before = task.stores[VERSIONS].read
+    found = [each["rate"] for each in task.epoch(rows)]
+    return task.stores[VERSIONS].read - before, found
+
+
+@pytest.mark.parametrize("versions", [10, 1_000])
+def test_what_is_read_of_versions_grows_with_what_is_asked_for_alone(versions: int) -> None:
+    task = a_task("left", 1_000_000, 0)
+    task.epoch([version("x", 10 * number, number) for number in range(versions)])
+    last = 10 * versions
+    read, found = reading(task, [row("x", last, 1)])
+    assert (read, found) == (1, [versions - 1])
+    read, _ = reading(task, [version("x", last, versions)])
+    assert read == 1
+    read, found = reading(task, [row("x", 15, 2), row("x", last + 5, 3), row("x", last + 7, 4), row("x", -5, 5)])
+    assert (read, found) == (5, [1, versions, versions, None])  # around 15, from the last on, and the first
+    read, found = reading(task, [version("x", 55, 99), row("x", 57, 6)])
+    assert (read, found) == (2 + 2, [99])
+
+
+def test_what_is_read_when_versions_end_is_what_is_taken_out_and_what_is_valid_then() -> None:
+    task = a_task("left", 100, 0)
+    task.epoch([version("x", 10 * number, number) for number in range(1_000)])
+    task.epoch([row("x", 600, 1)])
+    read, found = reading(task, [row("y", 650, 2)])
+    assert found == [None]
+    assert read == 5 + 1 + 1  # that ended, the valid one, and the next
+    assert min(kept_by(task)) == ("x", 550)
+
+
+def test_times_are_parted_into_few_ranges_where_they_are_furthest_apart() -> None:
+    times = np.array([5, 0, 100, 101, 7, 5, 90, 3])
+    groups = np.array([1, 1, 1, 1, 1, 1, 1, 0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kohort.spark.jobs.processors.versions._PARTINGS", 2)
+        parted = ranges_of(groups, times)
+    assert list(zip(*(each.tolist() for each in parted), strict=True)) == [
+        (0, 3, 3),
+        (1, 0, 7),
+        (1, 90, 90),
+        (1, 100, 101),
+    ]

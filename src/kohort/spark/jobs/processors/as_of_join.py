@@ -10,6 +10,9 @@ before the other, as when old records are read again. Before both have a time, a
 is left out. A row that is older meets the last version of its key, if that was valid by then already, and no other.
 Versions that ended before the history are taken out, and a key whose last version is a deletion from before it is
 forgotten.
+
+An epoch reads the versions that were valid from the times on that it asks for, and those that come next, of whatever
+history: see `kohort.spark.jobs.processors.versions`.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from kohort.spark.jobs.processors.states import (
     without_time,
 )
 from kohort.spark.jobs.processors.table_rows import side_numbers, valid
-from kohort.spark.jobs.processors.versions import Versions
+from kohort.spark.jobs.processors.versions import Versions, ranges_of
 from kohort.spark.jobs.time_bounds import FIRST_MS, LAST_MS
 from kohort.spark.program.operations import CLOCK, OFFSET_COLUMN, TIME_COLUMN
 from kohort.spark.program.table_operations import ENDING, PENDING, SINCE, VERSIONS, AsOfJoin
@@ -96,17 +99,26 @@ class AsOfJoinProcessor:
         asking = self._asking(rows, times, due, np.flatnonzero(~upserts & ~waits), now, task.states[PENDING])
         at = _judged_at(stream_times, asking.due, asking.arrived)
 
-        ended, ending = _ended(int(horizons[-1]), task.states[ENDING])
-        task.states[ENDING].delete(ending)
-        groups, keys = group_numbers(pa.concat_arrays([rows.keys, asking.keys, ended]))
+        ended = _Ended.read(int(horizons[-1]), task.states[ENDING])
+        groups, keys = group_numbers(pa.concat_arrays([rows.keys, asking.keys, ended.groups]))
         of_rows, of_asking, of_ended = np.split(groups, [count, count + len(at)])
         new = np.flatnonzero(versions)
+        known = valid(asking.rows, self.join.on) & (asking.times != _NONE)
+        asked = ranges_of(
+            np.concatenate([of_rows[new], of_asking[known]]), np.concatenate([times[new], asking.times[known]])
+        )
         table = Versions.read(
-            task.states[VERSIONS], keys, rows.columns.take(pa.array(new)), of_rows[new], times[new], new
+            task.states[VERSIONS],
+            keys,
+            asked.and_others(of_ended, ended.times, int(horizons[-1])),
+            rows.columns.take(pa.array(new)),
+            of_rows[new],
+            times[new],
+            new,
         )
         late = (asking.times != _NONE) & (asking.times < horizons[at])
         which = table.valid_at(of_asking, asking.times, at, last_only=late)
-        which[~valid(asking.rows, self.join.on)] = -1
+        which[~known] = -1
         self._keep(table, keys, np.unique(np.concatenate([of_rows[new], of_ended])), int(horizons[-1]), task)
         clock.write(task.states[CLOCK], int(table_times[-1]), now)
 
@@ -161,11 +173,10 @@ class AsOfJoinProcessor:
         """Keeps what changed groups need from now on, and notes when the horizon ends more of it."""
         kept = table.kept(changed, horizon)
         state = task.states[VERSIONS]
-        entries = state.entry_keys(keys.take(pa.array(table.groups)), table.times_table())
-        state.delete(entries.filter(pa.array(kept.gone)))
-        put = pa.array(kept.new)
-        rows = table.rows.take(pa.array(table.numbers[kept.new]))
-        state.put(entries.filter(put), rows)
+        gone, new = np.flatnonzero(kept.gone), np.flatnonzero(kept.new)
+        state.delete(state.entry_keys(keys.take(pa.array(table.groups[gone])), table.map_keys(gone)))
+        rows = table.rows.take(pa.array(table.numbers[new]))
+        state.put(state.entry_keys(keys.take(pa.array(table.groups[new])), table.map_keys(new)), rows)
         ends = np.flatnonzero(kept.ends)
         index = task.states[ENDING]
         named = at_time(keys.take(pa.array(table.groups[ends])), pa.array(table.times[ends]))
@@ -189,12 +200,21 @@ class _Clock:
         state.put(TASK_KEY, pa.table({"table": [table], "stream": [stream]}))
 
 
-def _ended(horizon: int, state: State) -> tuple[pa.Array, pa.Array]:
-    """The groups of which the horizon (ms) has ended versions, and the keys that say so."""
-    if horizon < FIRST_MS:
-        return pa.array([], pa.string()), pa.array([], pa.binary())
-    _, keys, _ = state.access.scan(*before_time(min(horizon + 1, LAST_MS)))
-    return without_time(keys).cast(pa.string()), keys
+@dataclass(frozen=True)
+class _Ended:
+    """When which groups had a version that ended another, or was a deletion, and is history now (ms)."""
+
+    groups: pa.Array
+    times: _Ints
+
+    @classmethod
+    def read(cls, horizon: int, state: State) -> _Ended:
+        """Those up to the horizon (ms), which are taken out."""
+        if horizon < FIRST_MS:
+            return cls(pa.array([], pa.string()), np.array([], np.int64))
+        _, keys, _ = state.access.scan(*before_time(min(horizon + 1, LAST_MS)))
+        state.delete(keys)
+        return cls(without_time(keys).cast(pa.string()), int64s(times_of(keys)))
 
 
 def _judged_at(stream_times: _Ints, due: _Ints, arrived: _Ints) -> _Ints:

@@ -36,12 +36,18 @@ class StoreAccess(Protocol):
         ...
 
     def scan(
-        self, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+        self,
+        starts: pa.Array,
+        ends: pa.Array,
+        most_bytes: int | None = None,
+        within: tuple[pa.Array, pa.Array] | None = None,
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
         """The rows of ranges: which range, key and value of each; ranges and keys in order.
 
         Args:
             most_bytes: about how much of them, from the first on; None: all.
+            within: of each range, from which key on the row before it is given, too, and up to which key (not
+                included) the one after it; None for neither.
         """
         ...
 
@@ -111,6 +117,20 @@ class State:
         """The entries of groups whose map keys are, as texts, these or greater ones."""
         _, after = _beginning_with(_opened(groups))
         numbers, _, values = self.access.scan(self.entry_keys(groups, map_keys).cast(pa.binary()), after)
+        return Found(int64s(numbers), self.decoded(values))
+
+    def entries_around(self, groups: pa.Array, firsts: pa.Table, lasts: pa.Table) -> Found:
+        """The entries of groups between two map keys, these included, and the ones next to them.
+
+        In time that grows with these alone: each range costs two seeks in the store, however many entries a group has.
+
+        Args:
+            firsts, lasts: by the bytes of their texts, so numbers aren't in order, and times are.
+        """
+        before, after = _beginning_with(_opened(groups))
+        starts, ends = (self.entry_keys(groups, each).cast(pa.binary()) for each in (firsts, lasts))
+        ends = pc.binary_join_element_wise(ends, b"\0", b"")
+        numbers, _, values = self.access.scan(starts, ends, None, (before, after))
         return Found(int64s(numbers), self.decoded(values))
 
     # Lists -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,10 @@
-"""The versions of a table's rows: which one of a key was valid at a time, of those that had come by then."""
+"""The versions of a table's rows: which one of a key was valid at a time, of those that had come by then.
+
+An epoch asks for versions at some times. In the store each key's versions are in the order of their times, and only
+those around these times are read: the one that was valid at the first of them, those up to the last, and the next one.
+So what an epoch costs grows with what it asks for, not with the history. Where the times of a key are far apart they
+are several ranges, so that what lies between isn't read either.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +27,41 @@ _BEGINNING: Final = -2
 """When versions came that a store has, and when each key's beginning did, from which on it has no version."""
 
 
+_PARTINGS: Final = 1_000
+"""How many ranges an epoch reads at most beyond one of each key: each costs two seeks in the store."""
+
+
+class Ranges(NamedTuple):
+    """Times that are asked for, from first to last (ms), of groups as numbers. A group may have several."""
+
+    groups: _Ints
+    firsts: _Ints
+    lasts: _Ints
+
+    def and_others(self, groups: _Ints, firsts: _Ints, last: int) -> Ranges:
+        """With one more range of each of `groups`, some of which may be the same: from its least time on."""
+        distinct, which = np.unique(groups, return_inverse=True)
+        least = np.full(len(distinct), last)
+        np.minimum.at(least, which, firsts)
+        return Ranges(
+            np.concatenate([self.groups, distinct]),
+            np.concatenate([self.firsts, least]),
+            np.concatenate([self.lasts, np.full(len(distinct), last)]),
+        )
+
+
+def ranges_of(groups: _Ints, times: _Ints) -> Ranges:
+    """Ranges that have times (ms) of groups: one of each, parted where those of any group are furthest apart."""
+    order = np.lexsort([times, groups])
+    groups, times = groups[order], times[order]
+    begins = np.diff(groups, prepend=-1) != 0
+    gaps = np.where(begins, 0, np.diff(times, prepend=times[:1]))
+    widest = np.argsort(-gaps, kind="stable")[:_PARTINGS]
+    begins[widest[gaps[widest] > 0]] = True
+    starts = np.flatnonzero(begins)
+    return Ranges(groups[starts], times[starts], times[np.append(starts, len(times))[1:] - 1])
+
+
 class KeptVersions(NamedTuple):
     """What becomes of versions.
 
@@ -39,6 +80,9 @@ class KeptVersions(NamedTuple):
 class Versions:
     """Versions in the order of their groups, times and arrivals. The first of each group is its beginning.
 
+    Of those that a store has, these are the ones around the times that are asked for, some of them twice: there are no
+    others between such a time, or a new version's, and the ones next to it.
+
     Attributes:
         rows: the versions' columns.
         groups: of each, as numbers.
@@ -55,21 +99,29 @@ class Versions:
 
     @classmethod
     def read(
-        cls, state: State, keys: pa.Array, rows: pa.Table, groups: _Ints, times: _Ints, arrivals: _Ints
+        cls,
+        state: State,
+        keys: pa.Array,
+        asked: Ranges,
+        rows: pa.Table,
+        groups: _Ints,
+        times: _Ints,
+        arrivals: _Ints,
     ) -> Versions:
-        """Those that a store has of all groups, and new ones.
+        """Those that a store has around the times that are asked for, and new ones, whose times are among these.
 
         Args:
             keys: of the groups.
             rows, groups, times, arrivals: of the new ones.
         """
-        kept = state.entries(keys)
+        firsts, lasts = (_map_keys(each) for each in (asked.firsts, asked.lasts))
+        kept = state.entries_around(keys.take(pa.array(asked.groups)), firsts, lasts)
+        rows = rows.set_column(rows.column_names.index(SINCE), SINCE, _map_keys(times)[SINCE])
         pool = pa.concat_tables([kept.rows, rows.select(kept.rows.column_names).cast(kept.rows.schema)])
         count = len(keys)
-        of = np.concatenate([np.arange(count), kept.groups, groups])
-        since = np.concatenate(
-            [np.full(count, np.iinfo(np.int64).min), kept.rows[SINCE].to_numpy().astype(np.int64), times]
-        )
+        of = np.concatenate([np.arange(count), asked.groups[kept.groups], groups])
+        there = kept.rows[SINCE].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+        since = np.concatenate([np.full(count, np.iinfo(np.int64).min), there, times])
         came = np.concatenate([np.full(count, _BEGINNING), np.full(len(kept.groups), _KEPT), arrivals])
         numbers = np.concatenate([np.full(count, -1), np.arange(pool.num_rows)])
         order = np.lexsort([came, since, of])
@@ -112,9 +164,9 @@ class Versions:
         ends = alive & (self.times > horizon) & matters & (new | new[before])
         return KeptVersions(new, last & version & over & stored, ends)
 
-    def times_table(self) -> pa.Table:
-        """The columns of the keys of a store's entries."""
-        return pa.table({SINCE: self.times})
+    def map_keys(self, places: _Ints) -> pa.Table:
+        """The columns of the keys of a store's entries, of these versions."""
+        return _map_keys(self.times[places])
 
     def _upto(self, groups: _Ints, times: _Ints) -> _Ints:
         """The last place of each group whose time isn't later."""
@@ -123,6 +175,11 @@ class Versions:
         places = self.groups * base + np.searchsorted(ranks, self.times)
         found: _Ints = np.searchsorted(places, groups * base + np.searchsorted(ranks, times), "right") - 1
         return found
+
+
+def _map_keys(times: _Ints) -> pa.Table:
+    """Times (ms) as the map's keys have them, so that their texts are in order."""
+    return pa.table({SINCE: pa.array(times, pa.timestamp("ms", "UTC"))})
 
 
 def last_at_most(values: _Ints, starts: _Ints, limits: _Ints) -> _Ints:

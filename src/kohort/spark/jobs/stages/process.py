@@ -177,11 +177,15 @@ class _Access:
         return self._rpc.lookup(self._store, partitions, keys)
 
     def scan(
-        self, starts: pa.Array, ends: pa.Array, most_bytes: int | None = None
+        self,
+        starts: pa.Array,
+        ends: pa.Array,
+        most_bytes: int | None = None,
+        within: tuple[pa.Array, pa.Array] | None = None,
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
         if not len(starts):
             return pa.array([], pa.int32()), pa.array([], pa.binary()), pa.array([], pa.binary())
-        rows = one_batch(self._rpc.scan(self._store, self._partition, starts, ends, most_bytes))
+        rows = one_batch(self._rpc.scan(self._store, self._partition, starts, ends, most_bytes, within))
         return rows.column(0), rows.column(1), rows.column(2)
 
     def write(self, keys: pa.Array, values: pa.Array) -> None:
