@@ -911,7 +911,9 @@ class GroupedTable(Advised):
         self._stream = upserts
         self._columns = columns
 
-    def aggregate(self, name: str, /, **aggregations: Aggregation) -> Aggregated:
+    def aggregate(
+        self, name: str, /, emit: Literal["update"] | AtMostEvery = "update", **aggregations: Aggregation
+    ) -> Aggregated:
         """Aggregate the rows that the table has: a row that changes or goes is subtracted where it was.
 
             items.group_by("kind").aggregate("kinds", n=count(), total=sum_("price")).to("kinds")
@@ -923,14 +925,21 @@ class GroupedTable(Advised):
 
         Args:
             name: of the store, as of a stream's aggregate. The table's last rows are kept in `{name}-rows`.
+            emit: "update": every epoch writes the groups it changed. `at_most_every("10 seconds")`: a group is written
+                once in a time, with what came and left until then; one without rows as a tombstone.
             aggregations: by the name of the column that they make.
 
         Raises:
             ProgramError: arguments that can't be.
         """
         check_name("aggregate", name)
+        if emit == "close":
+            raise ProgramError(
+                f'aggregate({name!r}, emit="close"): a table\'s rows change at any time, so its groups are never '
+                f'complete: say "update" or at_most_every("10 seconds")'
+            )
         rows = self._stream._with(ChangesDef(f"{name}-rows", pairs=False))
-        aggregated = GroupedStream(rows, self._columns, None).aggregate(name, "update", **aggregations)
+        aggregated = GroupedStream(rows, self._columns, None).aggregate(name, emit, **aggregations)
         aggregated._definition.signed = True
         return aggregated
 
