@@ -114,4 +114,4 @@ def test_other_times_are_refused() -> None:
         at_most_every("soon")
     items = StreamsApp("refused").table("items", schema=ITEM, key="id").group_by("kind")
     with pytest.raises(ProgramError, match=r"groups are never complete: say .update. or at_most_every"):
-        items.aggregate("kinds", emit="close", n=count())  # type: ignore[arg-type]
+        items.aggregate("kinds", emit="close", n=count())

@@ -162,6 +162,11 @@ WRONG: dict[str, tuple[Callable[[Stream], Any], str]] = {
         lambda bids: bids.group_by("auction").latest_by("auction"),
         r"latest_by\('bids-latest-auction'\): 'auction' is grouped by, so it is the same in all rows of a group",
     ),
+    "other ties": (lambda bids: bids.group_by("auction").top(2, by="price", ties="some"), 'ties=.some.: "first" keeps'),
+    "a place": (
+        lambda bids: bids.with_columns(place="1").group_by("auction").top(1, by="price", ties="all"),
+        "adds a column 'place'",
+    ),
     "no column": (lambda bids: bids.group_by("auction").top(1, by="prize"), "'prize': there is no such column"),
     "no order": (
         lambda bids: bids.transform(lambda df: df.withColumn("x", F.array("price"))).group_by("auction").top(1, "x"),
