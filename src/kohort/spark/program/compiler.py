@@ -769,7 +769,7 @@ class _Compiler:
         event_time = _one_time(where, flows)
         route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
         spec = aggregate_spec(where, end, flow.frame, changelog, event_time, route, in_place=in_place)
-        aggregate = self._written(where, end, spec)
+        aggregate = self._written(where, end, spec, event_time)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             for each in flows:
@@ -821,11 +821,11 @@ class _Compiler:
             self._check_stream_time(where, flow, "the session has a grace, which goes")
         route = dict(zip(flow.key, flow.key_names, strict=True))
         spec = aggregate_spec(where, with_last_row(end), flow.frame, changelog, flow.event_time, route, in_place=True)
-        self._end(replace(flow, steps=(*flow.steps, step)), self._written(where, end, spec))
+        self._end(replace(flow, steps=(*flow.steps, step)), self._written(where, end, spec, flow.event_time))
 
-    def _written(self, where: str, end: AggregateDef, spec: AggregateSpec) -> Aggregate:
+    def _written(self, where: str, end: AggregateDef, spec: AggregateSpec, event_time: str | None) -> Aggregate:
         """An aggregate with what is written of it."""
-        self._notes.extend(unbounded_windows(end))
+        self._notes.extend(unbounded_windows(end, event_time))
         outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
         stream = None
         if end.streamed:
