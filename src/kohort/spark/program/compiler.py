@@ -240,11 +240,12 @@ class _Compiler:
                 self._drafts_of_tables[table] = None
                 self._drafts.append(_Draft(None, [table]))
         else:
+            what = "table" if each.table_key else "stream"
             if each not in ended:
                 raise ProgramError(
-                    f"stream {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
+                    f"{what} {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
                 )
-            draft = _Draft(TopicInput(resolved(each, "stream")))
+            draft = _Draft(TopicInput(resolved(each, what)))
             self._sources[each] = draft
             self._drafts.append(draft)
 
@@ -415,7 +416,7 @@ class _Compiler:
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
         rows, key = self._rows(draft.input.schema), source.key
-        where, table, lost = f"stream {definition.topic!r}", None, ""
+        where, table, lost = f"{'table' if definition.table_key else 'stream'} {definition.topic!r}", None, ""
         if isinstance(origin, TableDef):
             where, table = f"table {origin.name!r}", key
         if source.key_read is not None and not source.key:
