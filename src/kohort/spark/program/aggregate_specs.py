@@ -215,12 +215,19 @@ def _kinds(bound: list[tuple[str, Aggregation]], rows: DataFrame) -> tuple[_Colu
     partial = rows.groupBy().agg(
         *[each.alias(state_name) for name, one in bound for state_name, each in one.partial(name)]
     )
-    kinds = {each.name: each.dataType for each in partial.schema.fields}
+    # What is merged may be null where what is kept first isn't, as counts within a struct.
+    kinds = {each.name: _nullable(each.dataType) for each in partial.schema.fields}
     merged = partial.groupBy().agg(
         *[each.cast(kinds[state_name]).alias(state_name) for name, one in bound for state_name, each in one.merge(name)]
     )
     result = merged.select([one.finish(name).alias(name) for name, one in bound if name != LIVE])
     return tuple(kinds.items()), tuple((each.name, each.dataType) for each in result.schema.fields)
+
+
+def _nullable(kind: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    return kind.toNullable() if isinstance(kind, (ArrayType, MapType, StructType)) else kind
 
 
 def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggregation:

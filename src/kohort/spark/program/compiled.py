@@ -332,6 +332,11 @@ class AggregateSpec:
         return tuple(name for name, _ in self.group)
 
     @property
+    def by_sign(self) -> bool:
+        """Whether rows that come in and rows that leave are aggregated by themselves first."""
+        return any(aggregation.by_sign for _, aggregation in self.aggregations)
+
+    @property
     def by_offset(self) -> bool:
         """Whether rows need `_offset`."""
         return any(aggregation.by_offset for _, aggregation in self.aggregations)
@@ -361,6 +366,14 @@ class AggregateSpec:
     def merge_columns(self) -> list[Column]:
         """Aggregate expressions over the state columns that give the state columns, by name and in their types."""
         return self._typed([each for name, aggregation in self.aggregations for each in aggregation.merge(name)])
+
+    def settled_columns(self) -> dict[str, Column]:
+        """Expressions over the merged state columns for those that are otherwise once the store's state is in them,
+        by name and in their types.
+        """
+        types = dict(self.state_columns)
+        settled = [each for name, aggregation in self.aggregations for each in aggregation.settled(name)]
+        return {name: column.cast(types[name]) for name, column in settled}
 
     def finish_columns(self) -> list[Column]:
         """Expressions over the merged state columns that give the output columns, by name and in their types."""
