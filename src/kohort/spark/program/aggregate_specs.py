@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates.signed import LIVE, SignedCount
-from kohort.spark.program.column_checks import check_types, one_of
+from kohort.spark.program.column_checks import check_exchanged, check_types, one_of
 from kohort.spark.program.compiled import AggregateSpec, ArrowAggregation, Route
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, WINDOW_START
 from kohort.spark.program.source_times import to_millis
@@ -247,4 +247,5 @@ def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggreg
         if "window" in rows.columns:
             raise ProgramError(f"{where}: with a window no column can be called 'window': rename it in a transform")
         fields.insert(0, StructField("window", TimestampType(), nullable=False))
+    check_exchanged(where, StructType(fields))
     return ArrowAggregation(definition.function, state, StructType(fields))

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.errors import ProgramError
+from kohort.spark.internals import arrow_schema as exchanged_schema
 from kohort.spark.program.internal_columns import PARTITION, RESERVED
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
+_INTERVALS: Final = "make a text or a number of it in a transform"
 _OF_TABLES: Final = re.compile(r"\b(var)?char\([0-9]+\)")
 
 
@@ -41,11 +43,30 @@ def check_types(where: str, schema: StructType) -> None:
     try:
         arrow_schema(schema)
     except FormatError as error:
-        raise ProgramError(f"{where}: {error}") from None
+        instead = f": {_INTERVALS}" if "interval" in str(error) else ""
+        raise ProgramError(f"{where}: {error}{instead}") from None
     for field in schema.fields:
         kind = field.dataType.simpleString()
         if _OF_TABLES.search(kind):
             raise ProgramError(f"{where}: {field.name} is {kind.upper()}, which only tables have: write STRING")
+
+
+def check_exchanged(where: str, schema: StructType) -> None:
+    """Refuses columns of types that Spark doesn't give to Python, as INTERVAL YEAR TO MONTH.
+
+    Raises:
+        ProgramError: there is one.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    for each in schema.fields:
+        try:
+            exchanged_schema(StructType([each]))
+        except PySparkException:
+            kind = each.dataType.simpleString().upper()
+            instead = f": {_INTERVALS}" if "INTERVAL" in kind else ""
+            raise ProgramError(f"{where}: {each.name} is {kind}, which can't be moved{instead}") from None
 
 
 def one_of(what: str, name: str, schema: StructType) -> DataType:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, check_grace, check_window, group_types
-from kohort.spark.program.column_checks import check_names, check_types, without_partition
+from kohort.spark.program.column_checks import check_exchanged, check_names, check_types, without_partition
 from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
     Aggregate,
@@ -494,6 +494,7 @@ class _Compiler:
         if why:
             flow = self._move_to_table(flows, table, step, topic, key, why)
         on, columns, schema = joined(_keyed(flow), table, step)
+        check_exchanged(f"{flow.where}: join({table.name!r})", schema)
         if not table.is_global:
             self._assign_table(flow, table)
         compiled = Join(table, on, step.how, table.is_global, columns)
@@ -753,6 +754,7 @@ class _Compiler:
                 f"goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
                 f"mapInArrow or a union. Say .repartition(…) after it"
             )
+        check_exchanged(where, schema)
         self._end(flow, ToFunction(end.function, schema))
 
     def _aggregate(self, flows: list[_Flow], end: AggregateDef) -> None:
