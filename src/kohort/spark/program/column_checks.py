@@ -14,7 +14,6 @@ from kohort.spark.program.internal_columns import PARTITION, RESERVED
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-_INTERVALS: Final = "make a text or a number of it in a transform"
 _OF_TABLES: Final = re.compile(r"\b(var)?char\([0-9]+\)")
 
 
@@ -43,8 +42,7 @@ def check_types(where: str, schema: StructType) -> None:
     try:
         arrow_schema(schema)
     except FormatError as error:
-        instead = f": {_INTERVALS}" if "interval" in str(error) else ""
-        raise ProgramError(f"{where}: {error}{instead}") from None
+        raise ProgramError(f"{where}: {error}") from None
     for field in schema.fields:
         kind = field.dataType.simpleString()
         if _OF_TABLES.search(kind):
@@ -60,12 +58,14 @@ def check_exchanged(where: str, schema: StructType) -> None:
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
+    from kohort.spark.formats.arrow_types import FOR_INTERVALS
+
     for each in schema.fields:
         try:
             exchanged_schema(StructType([each]))
         except PySparkException:
             kind = each.dataType.simpleString().upper()
-            instead = f": {_INTERVALS}" if "INTERVAL" in kind else ""
+            instead = f": {FOR_INTERVALS}" if "INTERVAL" in kind else ""
             raise ProgramError(f"{where}: {each.name} is {kind}, which can't be moved{instead}") from None
 
 
