@@ -25,6 +25,7 @@ def table(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contend
     shown = Table(
         title=f"Nexmark: {events:,} events, all there at the start",
         caption="From the start of processing until the last result; processor time with the start. "
+        "In brackets, and not in the median: where results of either aren't the batch's. "
         "Each JVM may have a heap of 2 GiB. "
         "Structured Streaming writes results at least once; its state is that of its checkpoint.",
     )
@@ -35,11 +36,13 @@ def table(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contend
         title = f"{query}  {QUERIES[query].title.partition(':')[0]}"
         for contender in contenders:
             if (one := those.get(contender.name)) is not None:
-                shown.add_row(title, contender.title, *_cells(one, times(those, contender.name)))
+                ratio, fair = times(those, contender.name), is_fair(those, contender.name)
+                shown.add_row(title, contender.title, *_cells(one, ratio, fair=fair))
                 title = ""
         shown.add_section()
     for contender in contenders:
-        ratios = [ratio for those in found.values() if (ratio := times(those, contender.name))]
+        comparable = [those for those in found.values() if is_fair(those, contender.name)]
+        ratios = [ratio for those in comparable if (ratio := times(those, contender.name))]
         if ratios:
             shown.add_row("the median query", contender.title, "", f"{statistics.median(ratios):.2f} ×")
     return shown
@@ -52,13 +55,20 @@ def times(found: Mapping[str, Found], other: str) -> float | None:
     return None if math.isnan(ratio) else ratio
 
 
-def _cells(found: Found, ratio: float | None) -> list[str]:
+def is_fair(found: Mapping[str, Found], other: str) -> bool:
+    """Whether both gave the batch's results: how fast one was that gave others says nothing."""
+    return not any(found[name].differences for name in (OURS, other) if name in found)
+
+
+def _cells(found: Found, ratio: float | None, *, fair: bool) -> list[str]:
     compared = f"[red]{found.differences[0]}[/]" if found.differences else "[green]yes[/]"
     if found.failures or (measured := found.throughput) is None:
         return [*[""] * 6, f"[red]failed: {found.failures[0].partition(':')[0]}[/]" if found.failures else ""]
+    shown = "" if ratio is None else f"{ratio:.2f} ×"
+    shown = shown if fair or not shown else f"[red]({shown})[/]"
     return [
         "–" if math.isnan(measured.rate) else f"{measured.rate:,.0f}",
-        f"{ratio:.2f} ×" if ratio else "",
+        shown,
         f"{measured.cpu / measured.records * 1e6:,.1f}",
         f"{measured.memory:,.0f}",
         f"{measured.state:,.1f}",

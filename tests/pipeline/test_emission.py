@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.spark import ProgramError, StreamsApp, at_most_every, count, max_, window
+from kohort.spark import ProgramError, StreamsApp, at_most_every, count, max_, sum_, window
 from kohort.spark.testing import TestDriver
 
 READING = "sensor STRING, room STRING, level INT, at TIMESTAMP"
@@ -48,6 +49,56 @@ def test_a_group_is_written_once_in_a_time(spark: SparkSession, tmp_path: Path) 
         assert written() == ([("a", 4)], [("hall", 9)])
 
 
+ITEM = "id BIGINT, kind STRING, price BIGINT"
+START = 1_356_998_400_000
+
+
+def test_a_group_of_a_table_is_written_once_in_a_time_with_what_left_it(spark: SparkSession, tmp_path: Path) -> None:
+    """By another column than the table's key, through a topic; a row that moves leaves one group for another."""
+    app = StreamsApp("calm", bootstrap_servers="localhost:9092", state_dir=tmp_path)
+    items = app.table("items", schema=ITEM, key="id")
+    kinds = items.group_by("kind").aggregate("kinds", at_most_every("10 seconds"), n=count(), total=sum_("price"))
+    kinds.to("kinds", key="kind")
+    kinds.as_table().where("n > 1").to("many")
+
+    def pipe(second: int, *rows: tuple[int, str | None, int]) -> None:
+        there = [{"id": each, "kind": kind, "price": price} for each, kind, price in rows]
+        driver.pipe("items", there, at=START + 1000 * second)
+
+    def written(topic: str) -> list[tuple[str, Any]]:
+        records = driver.records(topic)
+        values = [value and json.loads(value) for value in records["value"].to_pylist()]
+        return [(key.decode(), value) for key, value in zip(records["key"].to_pylist(), values, strict=True)]
+
+    with TestDriver(app, spark) as driver:
+        pipe(0, (1, "a", 5), (2, "a", 7))
+        pipe(3, (2, "b", 7), (3, "a", 1))
+        pipe(5, (4, "c", 9))
+        driver.delete("items", {"id": 1}, at=START + 6000)
+        assert written("kinds") == []
+        pipe(10, (5, "a", 2))
+        a = {"kind": "a", "n": 2, "total": 3}
+        assert written("kinds") == [("a", a)] and written("many") == [("a", a)]
+        driver.delete("items", {"id": 2}, {"id": 4}, at=START + 11_000)
+        pipe(15, (3, "a", 4))
+        assert dict(written("kinds")) == {"a": a, "b": None, "c": None}  # tombstones, though nothing was there
+        assert dict(driver.store("kinds")) == {"a": {"n": 2, "total": 6}}
+        pipe(30, (6, "z", 1))
+        assert written("kinds")[-1] == ("a", {"kind": "a", "n": 2, "total": 6})
+        assert [value for key, value in written("kinds") if key == "z"] == []
+
+
+def test_a_table_grouped_by_its_key_waits_too(spark: SparkSession, tmp_path: Path) -> None:
+    app = StreamsApp("calm", bootstrap_servers="localhost:9092", state_dir=tmp_path)
+    items = app.table("items", schema=ITEM, key="id")
+    items.group_by("id").aggregate("ids", emit=at_most_every("10 seconds"), total=sum_("price")).to("ids", key="id")
+    with TestDriver(app, spark) as driver:
+        for second, price in ((0, 5), (1, 6), (10, 7), (12, 8)):
+            row = {"id": 1, "kind": "a", "price": price}
+            driver.pipe("items", [row], at=START + 1000 * second)
+        assert [row["total"] for row in driver.output("ids")] == [7]
+
+
 def test_what_waits_stands_in_the_description(spark: SparkSession, tmp_path: Path) -> None:
     app = an_app("localhost:9092", tmp_path)
     described = app.describe(spark)
@@ -61,3 +112,6 @@ def test_other_times_are_refused() -> None:
         readings.aggregate("sensors", emit="final", n=count())  # type: ignore[arg-type]
     with pytest.raises(ProgramError, match="at_most_every='soon' is no length of time"):
         at_most_every("soon")
+    items = StreamsApp("refused").table("items", schema=ITEM, key="id").group_by("kind")
+    with pytest.raises(ProgramError, match=r"groups are never complete: say .update. or at_most_every"):
+        items.aggregate("kinds", emit="close", n=count())

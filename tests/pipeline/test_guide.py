@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -71,6 +72,24 @@ def test_joins_as_of_a_time(spark: SparkSession) -> None:
         driver.pipe("orders", [{"id": 1, "currency": "SEK", "price": 5.0, "at": at(15)}])
         driver.pipe("orders", [{"id": 2, "currency": "SEK", "price": 5.0, "at": at(25)}])
         assert [(row["id"], row["euros"]) for row in driver.output("orders-in-euros")] == [(1, 10.0)]
+
+
+def test_rows_that_tie(spark: SparkSession) -> None:
+    """With a column that is never null in the stream, and null where a place has no row any more."""
+    app = StreamsApp("auctions")
+    bids = app.stream("bids", schema="auction INT, price INT", key="auction").with_columns(one="1")
+    program("Rows that tie", app, bids=bids)
+    with TestDriver(app, spark) as driver:
+        driver.pipe("bids", [{"auction": 7, "price": price} for price in (5, 5, 3, 5, 5)])
+        found = [(row["place"], row["rank"], row["price"], row["one"]) for row in driver.output("all-best-bids")]
+        assert found == [(1, 1, 5, 1), (2, 1, 5, 1), (3, 1, 5, 1), (4, 1, 5, 1)]
+        driver.pipe("bids", [{"auction": 7, "price": price} for price in (9, 8, 9)])
+        values = driver.records("all-best-bids")["value"].to_pylist()[4:]
+        best = [None if value is None else json.loads(value) for value in values]
+        assert [row and (row["place"], row["rank"], row["price"]) for row in best] == [
+            (1, 1, 9), (2, 1, 9), (3, 3, 8), None
+        ]  # fmt: skip
+        assert [row["rank"] for row in driver.store("bids-top-auction").to_arrow().to_pylist()] == [1, 1, 3]
 
 
 def test_aggregates_of_aggregates(spark: SparkSession) -> None:

@@ -70,6 +70,38 @@ def test_state_that_nothing_bounds_is_noted_with_its_line(name: str, spark: Spar
     assert path == __file__ and linecache.getline(path, int(line)).strip()
 
 
+def clocked(stream: Stream) -> Stream:
+    return stream.with_columns(now="current_timestamp()")
+
+
+OF_THE_CLOCK: dict[str, tuple[Callable[[Stream, str | None], Any], str]] = {
+    "windows": (lambda clicks, how: counted(clocked(clicks), window("now", "1 hour", retention=how)), "window"),
+    "sessions": (lambda clicks, how: counted(clocked(clicks), session("now", "1 hour", retention=how)), "session"),
+    "ranks of windows": (
+        lambda clicks, how: (
+            clocked(clicks).group_by("user", window("now", "1 hour", retention=how)).top(3, by="n").to("x")
+        ),
+        "window",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_THE_CLOCK)
+def test_of_windows_over_the_clock_that_is_advised_which_can_be_said(
+    name: str, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    write, called = OF_THE_CLOCK[name]
+    (note,) = notes_of(lambda clicks: write(clicks, None), spark)
+    assert isinstance(note, Unbounded)
+    tell("shop", [note])
+    assert caplog.messages == [
+        f'shop: store {note.store} is unbounded: it keeps {note.keeps}. Say {called}(…, retention="forever") if that '
+        f"is meant: a grace and a retention go by the stream's event time, and 'now' isn't that ({note.at})"
+    ]
+    (meant,) = notes_of(lambda clicks: write(clicks, "forever"), spark)
+    assert isinstance(meant, Unbounded) and meant.meant
+
+
 MEANT: dict[str, Callable[[Stream], Any]] = {
     "repetitions": lambda clicks: clicks.dedupe("user", within="forever").to("x"),
     "windows": lambda clicks: counted(clicks, window("at", "1 hour", retention="forever")),

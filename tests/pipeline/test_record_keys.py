@@ -107,6 +107,47 @@ def test_registered_keys_lie_where_their_bytes_lead(spark: SparkSession) -> None
             assert fastavro.schemaless_reader(io.BytesIO(key[5:]), made, None) == {"shop": "eu", "number": 1}
 
 
+def test_a_table_has_keys_in_a_format(spark: SparkSession) -> None:
+    """Beside a dict: what is set and deleted, as a table, in a group, and for a stream that is joined."""
+    app = StreamsApp("shops")
+    items = app.table("items", key="id", schema="kind STRING, price INT", key_format="avro", key_schema="id BIGINT")
+    items.where("price < 10").to("cheap")
+    items.group_by("kind").aggregate("kinds", n=count()).to("kinds", key="kind")
+    orders = app.stream("orders", schema="number INT, item BIGINT", key="number")
+    orders.join(items, on={"item": "id"}, how="left").to("named", key="number")
+    with TestDriver(app, spark, partitions={"items": 3, "orders": 2}) as driver:
+        rows = {each: {"kind": "ab"[each % 2], "price": each} for each in range(8, 13)}
+        driver.pipe("items", list(rows.values()), key=[{"id": each} for each in rows])
+        driver.pipe("items", [None, None], key=[{"id": 9}, avro("long", 12)])
+        driver.pipe("items", [{"kind": None, "price": None}, {"kind": "b", "price": 1}], key=[{"id": 8}, {"id": 10}])
+        driver.pipe("items", [{"kind": "c", "price": 1}])  # without a key there is nothing to set
+        records = driver.records("cheap")
+        cheap = dict(zip(records["key"].to_pylist(), records["value"].to_pylist(), strict=True))
+        there = {key: json.loads(value) for key, value in cheap.items() if value is not None}
+        assert there == {b"10": {"kind": "b", "price": 1, "id": 10}}
+        kinds = {row.get("kind"): row.get("n") for row in driver.output("kinds") if "n" in row}
+        assert (kinds["b"], kinds[None]) == (2, 1)
+        assert dict(driver.store("kinds")).keys() == {"b", None}
+        driver.pipe("orders", [{"number": each, "item": each} for each in range(8, 12)])
+        assert sorted((row["number"], row["kind"], row["price"]) for row in driver.output("named")) == [
+            (8, None, None), (9, None, None), (10, "b", 1), (11, "b", 11)
+        ]  # fmt: skip
+
+
+def test_a_tables_key_under_two_schemas_is_one(spark: SparkSession) -> None:
+    with fake_registry() as server:
+        ids = [server.add("rates-key", schema) for schema in ('"long"', {"type": "long", "doc": "the same"})]
+        app = StreamsApp("shops", schema_registry=server.registry())
+        rates = app.table("rates", key="key", schema="rate DOUBLE", key_format="avro")
+        rates.group_by("key").aggregate("many", n=count()).to("out", key="key")
+        with TestDriver(app, spark, partitions={"rates": 5}) as driver:
+            for number in ids:
+                driver.pipe("rates", [{"rate": number * 1.0}], key=with_id(number, avro("long", 7)))
+            assert dict(driver.store("many")) == {7: {"n": 1}}
+            driver.pipe("rates", [None], key=with_id(ids[0], avro("long", 7)))
+            assert dict(driver.store("many")) == {}
+
+
 MISTAKES: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "no format": (lambda app: app.stream("t", schema="n INT", key_schema="id INT"), "say in which format the keys are"),
     "csv": (lambda app: app.stream("t", schema="n INT", key_format="csv"), "keys aren't read as CSV"),
@@ -126,6 +167,14 @@ MISTAKES: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a text of a number": (
         lambda app: app.stream("t", schema="n INT").to("x", key="n", key_format="raw"),
         "to('x'): key_format='raw':",
+    ),
+    "a table's other key": (
+        lambda app: app.table("t", key="n", schema="n INT", key_format="avro", key_schema="id INT").to("x"),
+        "table 't': key=('n',), but with key_format='avro' the records' keys have id",
+    ),
+    "a table's no format": (
+        lambda app: app.table("t", key="id", schema="n INT", key_schema="id INT"),
+        "table 't': say in which format the keys are",
     ),
     "no registry": (
         lambda app: app.stream("t", schema="n INT").to("x", key="n", key_format="protobuf"),

@@ -162,6 +162,10 @@ WRONG: dict[str, tuple[Callable[[Stream], Any], str]] = {
         lambda bids: bids.group_by("auction").latest_by("auction"),
         r"latest_by\('bids-latest-auction'\): 'auction' is grouped by, so it is the same in all rows of a group",
     ),
+    "a place": (
+        lambda bids: bids.with_columns(place="1").group_by("auction").top(1, by="price", ties="all"),
+        "adds a column 'place'",
+    ),
     "no column": (lambda bids: bids.group_by("auction").top(1, by="prize"), "'prize': there is no such column"),
     "no order": (
         lambda bids: bids.transform(lambda df: df.withColumn("x", F.array("price"))).group_by("auction").top(1, "x"),
@@ -185,6 +189,11 @@ WRONG: dict[str, tuple[Callable[[Stream], Any], str]] = {
         "dedupe goes by the event time, 'at', and a transform before it loses that",
     ),
 }  # fmt: skip
+
+
+def test_other_ties_are_refused() -> None:
+    with pytest.raises(ProgramError, match=r'ties=.some.\): "first" keeps 2 rows'):
+        bids_of(an_app()).group_by("auction").top(2, by="price", ties="some")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("program", "message"), WRONG.values(), ids=WRONG)

@@ -15,6 +15,7 @@ from kohort.spark import (
     Aggregation,
     ProgramError,
     StreamsApp,
+    aggregation,
     approx_distinct,
     avg,
     collect,
@@ -197,6 +198,68 @@ def test_what_leaves_gives_way_to_what_was_beyond_the_limit(kohort_test_driver: 
         assert {kind: group for kind, group in groups.items() if group is not None} == expected
 
 
+def bag() -> Aggregation:
+    """The prices that are there, sorted: what no group's inverse makes, so what leaves has to be there before."""
+    return aggregation(
+        update=lambda: F.collect_list("price"),
+        merge=lambda some: F.flatten(F.collect_list(some)),
+        subtract=lambda some, left: F.aggregate(
+            left, some,
+            lambda rest, one: F.concat(
+                F.slice(rest, F.lit(1), F.array_position(rest, one).cast("int") - 1),
+                F.slice(rest, F.array_position(rest, one).cast("int") + 1, F.size(rest)),
+            ),
+        ),
+        finish=F.sort_array,
+    )  # fmt: skip
+
+
+def test_own_aggregations_say_how_what_leaves_is_subtracted(kohort_test_driver: Driver) -> None:
+    """In place, and through a topic, where rows leave that came from another partition."""
+    app = made()
+    items = app.table("items", schema="id BIGINT, kind STRING, price BIGINT", key="id")
+    squares = aggregation(
+        update=lambda: F.struct(F.sum(F.col("price") * F.col("price")).alias("sum"), F.count("price").alias("n")),
+        merge=lambda s: F.struct(F.sum(s["sum"]).alias("sum"), F.sum(s["n"]).alias("n")),
+        subtract=lambda s, left: F.struct(
+            (F.coalesce(s["sum"], F.lit(0)) - F.coalesce(left["sum"], F.lit(0))).alias("sum"),
+            (s["n"] - left["n"]).alias("n"),
+        ),
+        finish=lambda s: F.when(s["n"] > 0, s["sum"]),
+    )
+    items.group_by("kind").aggregate("kinds", n=count(), prices=bag(), squares=squares).to("kinds", key="kind")
+    items.group_by("id").aggregate("ids", prices=bag()).to("ids", key="id")
+    driver = kohort_test_driver(app, partitions=2)
+    drawn = Random(5)
+    table: dict[int, dict[str, Any]] = {}
+    groups: dict[str, Any] = {}
+    ids: dict[str, Any] = {}
+    for _ in range(5):
+        for _ in range(4):
+            some = drawn.sample(range(8), 3)
+            if drawn.random() < 0.3:
+                driver.delete("items", *({"id": each} for each in some), step=False)
+                for each in some:
+                    table.pop(each, None)
+            else:
+                rows = [item(each, drawn.choice("ab"), drawn.choice([None, 1, 2, 4])) for each in some]
+                driver.pipe("items", rows, step=False)
+                table |= {row["id"]: row for row in rows}
+        driver.step()
+        groups |= dict(written(driver, "kinds"))
+        ids |= dict(written(driver, "ids"))
+        expected = {}
+        for kind in {row["kind"] for row in table.values()}:
+            of = [row["price"] for row in table.values() if row["kind"] == kind]
+            prices = sorted(each for each in of if each is not None)
+            total = sum(each * each for each in prices) if prices else None
+            expected[kind] = {"kind": kind, "n": len(of), "prices": prices, "squares": total}
+        assert {kind: group for kind, group in groups.items() if group is not None} == expected
+        assert {key: group["prices"] for key, group in ids.items() if group is not None} == {
+            str(each): [] if row["price"] is None else [row["price"]] for each, row in table.items()
+        }
+
+
 def test_aggregates_are_tables_whose_groups_leave_what_they_were_in(kohort_test_driver: Driver) -> None:
     """The mean of each kind's greatest prices, as of Nexmark's fourth query: nothing waits until it is closed."""
     app = made()
@@ -260,6 +323,12 @@ def test_what_cannot_be_done_to_a_table_is_said(spark: SparkSession) -> None:
     refused(lambda app: app.stream("s", schema=ITEM).to_table("price").to("out"), "whose values make no keys")
     for kept in (first("price", by="id"), approx_distinct("price")):
         refused(lambda app, kept=kept: table(app).group_by("id").aggregate("x", r=kept).to("out"), "r=….*as_stream")
+    own = aggregation(update=lambda: F.max("price"), merge=F.max)
+    refused(lambda app: table(app).group_by("id").aggregate("x", r=own).to("out"), r"r=….*subtract=lambda state, left")
+    odd = aggregation(update=lambda: F.max("price"), merge=F.max, subtract=lambda state, left: F.array(state))
+    refused(lambda app: table(app).group_by("id").aggregate("x", r=odd).to("out"), "subtract makes array<double> of")
+    with pytest.raises(ProgramError, match=r"subtract=….*a function of two Columns"):
+        aggregation(update=lambda: F.max("price"), merge=F.max, subtract=1)  # type: ignore[arg-type]
     refused(lambda app: table(app).group_by(window("at", "1 hour")), "grouped by columns: make one of the time")
     refused(lambda app: table(app).where(1), "where takes texts and Columns")
 

@@ -148,6 +148,30 @@ def test_each_query_is_shown_with_who_answered_it() -> None:
     ]
 
 
+def wrong(seconds: float) -> Found:
+    return Found(throughput=Throughput(1_000, 1.0, seconds, 3.0, 1.0, 900.0, 10, ["9 results, not 10"], [], 12.0))
+
+
+def test_rates_of_results_that_are_not_the_batchs_are_marked_and_left_out_of_the_median() -> None:
+    found = {
+        "q0": {"kohort": measured(0.5), "structured": measured(1.0), "streams": wrong(0.1)},
+        "q1": {"kohort": wrong(0.01), "structured": measured(9.0)},
+        "q2": {"kohort": measured(1.0), "structured": wrong(9.0)},
+        "q3": {"kohort": measured(1.0), "structured": measured(4.0)},
+    }
+    said = io.StringIO()
+    Console(file=said, width=180).print(figures.table(found, CONTENDERS, 1_000))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
+    assert [(row[1], row[3], row[-1]) for row in rows if row[3]] == [
+        ("Structured Streaming", "2.00 ×", "yes"),
+        ("Kafka Streams", "(0.20 ×)", "9 results, not 10"),
+        ("Structured Streaming", "(900.00 ×)", "yes"),
+        ("Structured Streaming", "(9.00 ×)", "9 results, not 10"),
+        ("Structured Streaming", "4.00 ×", "yes"),
+        ("Structured Streaming", "3.00 ×", ""),
+    ]
+
+
 def test_state_is_what_folders_have_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "stderr").write_bytes(bytes(3 << 20))
     (tmp_path / "stores" / "0_0").mkdir(parents=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from kohort.client.config import Servers
 from kohort.extras import SPARK, require
@@ -12,6 +12,7 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
+from kohort.spark.program.internal_columns import VALUELESS
 from kohort.spark.program.missing_methods import Advised
 from kohort.spark.program.notes import tell
 from kohort.spark.program.queues import Queue, QueueDef, QueueSettings
@@ -21,7 +22,8 @@ from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
 from kohort.spark.program.source_topics import SourceTopics, source_topics
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
-from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
+from kohort.spark.program.streams import DerivedTable, GlobalTable, Graph, Stream, Table
+from kohort.spark.program.tables import TableTransformDef, unmarked
 from kohort.spark.program.wrong_turns import OF_APPLICATIONS
 
 if TYPE_CHECKING:
@@ -187,6 +189,47 @@ class StreamsApp(Advised):
         self._graph.sources.append(source)
         return Stream(self._graph, source)
 
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: str | Sequence[str],
+        schema: Schema | None = None,
+        format: str = "json",
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
+        avro_schema: str | None = None,
+        timestamp_format: TimestampFormat | None = None,
+        time_zone: str | None = None,
+        partitioner: Literal["murmur2", "crc32"] = "murmur2",
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        delimiter: str | None = None,
+    ) -> Table: ...
+
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: str | Sequence[str],
+        schema: Schema | None = None,
+        format: str = "json",
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
+        avro_schema: str | None = None,
+        timestamp_format: TimestampFormat | None = None,
+        time_zone: str | None = None,
+        partitioner: Literal["murmur2", "crc32"] = "murmur2",
+        key_format: str,
+        key_schema: Schema | None = None,
+        key_subject: str | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        delimiter: str | None = None,
+    ) -> DerivedTable: ...
+
     def table(
         self,
         topic: str,
@@ -200,10 +243,13 @@ class StreamsApp(Advised):
         timestamp_format: TimestampFormat | None = None,
         time_zone: str | None = None,
         partitioner: Literal["murmur2", "crc32"] = "murmur2",
+        key_format: str | None = None,
+        key_schema: Schema | None = None,
+        key_subject: str | None = None,
         schema_registry: SchemaRegistry | Literal[False] | None = None,
         subject: str | None = None,
         delimiter: str | None = None,
-    ) -> Table:
+    ) -> Table | DerivedTable:
         """A topic's last record of each key, kept by tasks: each has those of its partition.
 
         Args:
@@ -213,14 +259,33 @@ class StreamsApp(Advised):
             format: of the value, as of a stream.
             name: of the store; by default the topic's.
             on_error, avro_schema, partitioner: as of a stream.
+            key_format, key_schema, key_subject: as of a stream, where keys are neither text nor JSON objects. `key` is
+                all columns of the keys then, which aren't in the values. Such records lie where the keys' bytes lead
+                to, so they go through a topic by these columns, `{app}-{name}-repartition`; a stream that is joined
+                with the table does, too.
             timestamp_format, time_zone, schema_registry, subject, delimiter: as of a stream.
 
         Raises:
             ProgramError: arguments that can't be, or a topic or a name that is taken.
         """
+        where = f"table {topic!r}"
+        if key_format is not None:
+            columns = column_names(f"{where}: key", key)
+            source = self._source(
+                "table", SourceTopics(check_name("table(topic)", topic)), (), schema=schema, format=format,
+                on_error=on_error, avro_schema=avro_schema, partitioner=partitioner, registry=schema_registry,
+                subject=subject, delimiter=delimiter, times=time_formats(where, format, timestamp_format, time_zone),
+            )  # fmt: skip
+            source.tombstones, source.table_key = True, columns
+            self._keys(where, source, key_format, key_schema, key_subject, schema_registry)
+            self._graph.sources.append(source)
+            table = Stream(self._graph, source).to_table(*columns, deleted=VALUELESS, name=name)
+            return table._derived(TableTransformDef(f"key_format={key_format!r}", unmarked))
+        if key_schema is not None or key_subject is not None:
+            raise ProgramError(f'{where}: say in which format the keys are, as key_format="avro"')
         definition = self._table(
             "table", topic, key, name, schema=schema, format=format, on_error=on_error, avro_schema=avro_schema,
-            times=time_formats(f"table {topic!r}", format, timestamp_format, time_zone), partitioner=partitioner,
+            times=time_formats(where, format, timestamp_format, time_zone), partitioner=partitioner,
             registry=schema_registry, subject=subject, delimiter=delimiter,
         )  # fmt: skip
         return Table(self._graph, definition)

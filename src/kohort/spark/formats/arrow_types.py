@@ -9,6 +9,8 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats.interfaces import FormatError
 
+FOR_INTERVALS: Final = "make a text or a number of it in a transform"
+"""What to do with columns that no format has."""
 _SIMPLE: Final[dict[type[spark.DataType], Any]] = {
     spark.BooleanType: pa.bool_(),
     spark.ByteType: pa.int8(),
@@ -45,7 +47,9 @@ def arrow_type(kind: spark.DataType, name: str = "the column") -> pa.DataType:
         return pa.map_(key, pa.field("value", arrow_type(kind.valueType, name), nullable=kind.valueContainsNull))
     if isinstance(kind, spark.StructType):
         return pa.struct(_fields(kind, f"{name}."))
-    raise FormatError(f"{name}: {kind.simpleString()} can't be read or written")
+    text = kind.simpleString()
+    instead = f": {FOR_INTERVALS}" if "interval" in text else ""
+    raise FormatError(f"{name}: {text} can't be read or written{instead}")
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:

@@ -77,6 +77,7 @@ from kohort.spark.program.internal_columns import (
     STREAM_TIME,
     TIMESTAMP,
     TOPIC,
+    VALUELESS,
 )
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.record_keys import KeyReading
@@ -208,6 +209,7 @@ class Plans:
             partition_check=check, tombstones=source.tombstones, keyless=keyless,
             headers=source.headers and HEADERS in schema.names, registry=source.registry, csv=source.csv,
             topics=source.topics_shown and TOPIC in schema.names, keys=_keys_read(source, schema.names),
+            valueless=source.valueless and VALUELESS in schema.names,
         )  # fmt: skip
 
     @cached_property

@@ -80,8 +80,8 @@ def _processor(operation: Operation, step: Process) -> Processor:
             return DedupeProcessor() if within_ms is None else DedupeWithinProcessor(within_ms)
         case Latest(by, earliest):
             return LatestProcessor(by, earliest)
-        case Top(n, by, descending, window):
-            return TopProcessor(n, by, descending, step.group_names, window)
+        case Top(n, by, descending, window, tied):
+            return TopProcessor(n, by, descending, step.group_names, window, tied)
     raise TypeError(f"no processor does {operation!r}")
 
 

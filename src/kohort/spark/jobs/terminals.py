@@ -40,7 +40,16 @@ from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.aggregates.columnwise import Fold
 from kohort.spark.program.aggregates.signed import LIVE
 from kohort.spark.program.compiled import AggregateSpec, Route, ToFunction, ToPartials, ToRows, ToTopic
-from kohort.spark.program.internal_columns import DELETED, KEY, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, WINDOW_START
+from kohort.spark.program.internal_columns import (
+    DELETED,
+    KEY,
+    PARTITION,
+    RECORDS,
+    SIGN,
+    STREAM_TIME,
+    TIMESTAMP,
+    WINDOW_START,
+)
 from kohort.spark.program.record_keys import KeyWriting
 from kohort.spark.program.windows import WindowSpec
 
@@ -142,7 +151,11 @@ def partials(rows: DataFrame, spec: AggregateSpec, *more: str, aggregated: Seque
         # A row that lies in its partition by chance may be ahead of it, and isn't to close windows further on, either.
         time = F.least(time, F.coalesce(column(STREAM_TIME), F.lit(0)))
     counted = [F.count(F.lit(1)).alias(RECORDS), F.max(time).alias(TIMESTAMP), *aggregated]
-    combined = rows.groupBy(*[column(name) for name in group]).agg(*counted, *spec.partial_columns())
+    signs = [SIGN] if spec.by_sign else []
+    combined = rows.groupBy(*[column(name) for name in (*group, *signs)]).agg(*counted, *spec.partial_columns())
+    if signs:  # each key has one partial
+        internal = [F.sum(RECORDS).alias(RECORDS), F.max(TIMESTAMP).alias(TIMESTAMP)]
+        combined = combined.groupBy(*[column(name) for name in group]).agg(*internal, *spec.merge_columns())
     if not group:
         combined = combined.where(column(RECORDS) > 0)  # without rows there would be one group all the same
     return combined.withColumn(KEY, store_key(spec))
@@ -249,6 +262,11 @@ def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = F
     plain = encoded.select(PARTITION, KEY, TIMESTAMP, RECORDS, *decoded_state(spec))
     internal = [F.max(TIMESTAMP).alias(TIMESTAMP), *([F.sum(RECORDS).alias(RECORDS)] if beside_partials else [])]
     by_key = plain.groupBy(PARTITION, KEY).agg(*internal, *spec.merge_columns())
+    if settled := spec.settled_columns():
+        here = column(PARTITION) >= 0
+        by_key = by_key.withColumns(
+            {name: F.when(here, each).otherwise(column(name)) for name, each in settled.items()}
+        )
     value = group_value(spec)
     if spec.signed:
         value = F.when(column(LIVE) > 0, value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates.signed import LIVE, SignedCount
-from kohort.spark.program.column_checks import check_types, one_of
+from kohort.spark.program.column_checks import check_exchanged, check_types, one_of
 from kohort.spark.program.compiled import AggregateSpec, ArrowAggregation, Route
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, WINDOW_START
 from kohort.spark.program.source_times import to_millis
@@ -215,12 +215,19 @@ def _kinds(bound: list[tuple[str, Aggregation]], rows: DataFrame) -> tuple[_Colu
     partial = rows.groupBy().agg(
         *[each.alias(state_name) for name, one in bound for state_name, each in one.partial(name)]
     )
-    kinds = {each.name: each.dataType for each in partial.schema.fields}
+    # What is merged may be null where what is kept first isn't, as counts within a struct.
+    kinds = {each.name: _nullable(each.dataType) for each in partial.schema.fields}
     merged = partial.groupBy().agg(
         *[each.cast(kinds[state_name]).alias(state_name) for name, one in bound for state_name, each in one.merge(name)]
     )
     result = merged.select([one.finish(name).alias(name) for name, one in bound if name != LIVE])
     return tuple(kinds.items()), tuple((each.name, each.dataType) for each in result.schema.fields)
+
+
+def _nullable(kind: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    return kind.toNullable() if isinstance(kind, (ArrayType, MapType, StructType)) else kind
 
 
 def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggregation:
@@ -240,4 +247,5 @@ def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggreg
         if "window" in rows.columns:
             raise ProgramError(f"{where}: with a window no column can be called 'window': rename it in a transform")
         fields.insert(0, StructField("window", TimestampType(), nullable=False))
+    check_exchanged(where, StructType(fields))
     return ArrowAggregation(definition.function, state, StructType(fields))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.errors import ProgramError
+from kohort.spark.internals import arrow_schema as exchanged_schema
 from kohort.spark.program.internal_columns import PARTITION, RESERVED
 
 if TYPE_CHECKING:
@@ -46,6 +47,26 @@ def check_types(where: str, schema: StructType) -> None:
         kind = field.dataType.simpleString()
         if _OF_TABLES.search(kind):
             raise ProgramError(f"{where}: {field.name} is {kind.upper()}, which only tables have: write STRING")
+
+
+def check_exchanged(where: str, schema: StructType) -> None:
+    """Refuses columns of types that Spark doesn't give to Python, as INTERVAL YEAR TO MONTH.
+
+    Raises:
+        ProgramError: there is one.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    from kohort.spark.formats.arrow_types import FOR_INTERVALS
+
+    for each in schema.fields:
+        try:
+            exchanged_schema(StructType([each]))
+        except PySparkException:
+            kind = each.dataType.simpleString().upper()
+            instead = f": {FOR_INTERVALS}" if "INTERVAL" in kind else ""
+            raise ProgramError(f"{where}: {each.name} is {kind}, which can't be moved{instead}") from None
 
 
 def one_of(what: str, name: str, schema: StructType) -> DataType:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.emission import Emit
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.internal_columns import DELETED, HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
+from kohort.spark.program.internal_columns import (
+    DELETED,
+    HEADERS,
+    OFFSET,
+    PARTITION,
+    STREAM_TIME,
+    TIMESTAMP,
+    TOPIC,
+    VALUELESS,
+)
 from kohort.spark.program.notes import Note
 from kohort.spark.program.processor_specs import Process
 from kohort.spark.program.record_keys import KeyReading, KeyWriting
@@ -70,6 +79,7 @@ class SourceSpec:
         pattern: whether `topic` is a pattern of topics' names. `others` are those it matches, as far as they are known.
         topics_shown: whether the schema has `_topic`, which isn't in the values.
         key_read: how the columns of the records' keys are read, which aren't in the values either; None for none.
+        valueless: whether the schema has `_valueless`, which isn't in the values.
     """
 
     topic: str
@@ -91,6 +101,7 @@ class SourceSpec:
     pattern: bool = False
     topics_shown: bool = False
     key_read: KeyReading | None = None
+    valueless: bool = False
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -100,7 +111,7 @@ class SourceSpec:
     @property
     def added(self) -> tuple[str, ...]:
         """The columns of the schema that are made of records, not of what is in their values."""
-        shown = {HEADERS: self.headers, TOPIC: self.topics_shown}
+        shown = {HEADERS: self.headers, TOPIC: self.topics_shown, VALUELESS: self.valueless}
         keys = () if self.key_read is None else self.key_read.columns
         return (*(each.name for each in self.derived), *(name for name, is_shown in shown.items() if is_shown), *keys)
 
@@ -321,6 +332,11 @@ class AggregateSpec:
         return tuple(name for name, _ in self.group)
 
     @property
+    def by_sign(self) -> bool:
+        """Whether rows that come in and rows that leave are aggregated by themselves first."""
+        return any(aggregation.by_sign for _, aggregation in self.aggregations)
+
+    @property
     def by_offset(self) -> bool:
         """Whether rows need `_offset`."""
         return any(aggregation.by_offset for _, aggregation in self.aggregations)
@@ -350,6 +366,14 @@ class AggregateSpec:
     def merge_columns(self) -> list[Column]:
         """Aggregate expressions over the state columns that give the state columns, by name and in their types."""
         return self._typed([each for name, aggregation in self.aggregations for each in aggregation.merge(name)])
+
+    def settled_columns(self) -> dict[str, Column]:
+        """Expressions over the merged state columns for those that are otherwise once the store's state is in them,
+        by name and in their types.
+        """
+        types = dict(self.state_columns)
+        settled = [each for name, aggregation in self.aggregations for each in aggregation.settled(name)]
+        return {name: column.cast(types[name]) for name, column in settled}
 
     def finish_columns(self) -> list[Column]:
         """Expressions over the merged state columns that give the output columns, by name and in their types."""

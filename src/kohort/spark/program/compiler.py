@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, check_grace, check_window, group_types
-from kohort.spark.program.column_checks import check_names, check_types, without_partition
+from kohort.spark.program.column_checks import check_exchanged, check_names, check_types, without_partition
 from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
     Aggregate,
@@ -251,11 +251,12 @@ class _Compiler:
                 self._drafts_of_tables[table] = None
                 self._drafts.append(_Draft(None, [table]))
         else:
+            what = "table" if each.table_key else "stream"
             if each not in ended:
                 raise ProgramError(
-                    f"stream {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
+                    f"{what} {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
                 )
-            draft = _Draft(TopicInput(resolved(each, "stream")))
+            draft = _Draft(TopicInput(resolved(each, what)))
             self._sources[each] = draft
             self._drafts.append(draft)
 
@@ -427,7 +428,7 @@ class _Compiler:
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
         rows, key = self._rows(draft.input.schema), source.key
-        where, table, lost = f"stream {definition.topic!r}", None, ""
+        where, table, lost = f"{'table' if definition.table_key else 'stream'} {definition.topic!r}", None, ""
         if isinstance(origin, TableDef):
             where, table = f"table {origin.name!r}", key
         if source.key_read is not None and not source.key:
@@ -505,6 +506,7 @@ class _Compiler:
         if why:
             flow = self._move_to_table(flows, table, step, topic, key, why)
         on, columns, schema = joined(_keyed(flow), table, step)
+        check_exchanged(f"{flow.where}: join({table.name!r})", schema)
         if not table.is_global:
             self._assign_table(flow, table)
         compiled = Join(table, on, step.how, table.is_global, columns)
@@ -767,6 +769,7 @@ class _Compiler:
                 f"goes with rows through select, where, explode, joins and UDFs, but not through mapInPandas, "
                 f"mapInArrow or a union. Say .repartition(…) after it"
             )
+        check_exchanged(where, schema)
         self._end(flow, ToFunction(end.function, schema))
 
     def _aggregate(self, flows: list[_Flow], end: AggregateDef) -> None:
@@ -784,7 +787,7 @@ class _Compiler:
         event_time = _one_time(where, flows)
         route = dict(zip(flow.key, flow.key_names, strict=True)) if in_place else {name: name for name in group}
         spec = aggregate_spec(where, end, flow.frame, changelog, event_time, route, in_place=in_place)
-        aggregate = self._written(where, end, spec)
+        aggregate = self._written(where, end, spec, event_time)
         moved = spec.arrow is not None and not in_place
         if spec.window is not None and spec.window.grace_ms is not None and not moved:
             for each in flows:
@@ -836,11 +839,11 @@ class _Compiler:
             self._check_stream_time(where, flow, "the session has a grace, which goes")
         route = dict(zip(flow.key, flow.key_names, strict=True))
         spec = aggregate_spec(where, with_last_row(end), flow.frame, changelog, flow.event_time, route, in_place=True)
-        self._end(replace(flow, steps=(*flow.steps, step)), self._written(where, end, spec))
+        self._end(replace(flow, steps=(*flow.steps, step)), self._written(where, end, spec, flow.event_time))
 
-    def _written(self, where: str, end: AggregateDef, spec: AggregateSpec) -> Aggregate:
+    def _written(self, where: str, end: AggregateDef, spec: AggregateSpec, event_time: str | None) -> Aggregate:
         """An aggregate with what is written of it."""
-        self._notes.extend(unbounded_windows(end))
+        self._notes.extend(unbounded_windows(end, event_time))
         outputs = tuple(group_output(where, output, spec, self._spark) for output in end.outputs)
         stream = None
         if end.streamed:

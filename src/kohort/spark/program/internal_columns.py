@@ -40,6 +40,9 @@ HEADERS: Final = "_headers"
 TOPIC: Final = "_topic"
 """STRING: the topic that a record is from, where a stream asks for that. Users see it."""
 
+VALUELESS: Final = "_valueless"
+"""BOOLEAN: whether a record had no value, of a topic whose keys are in a format and that becomes a table."""
+
 DELETED: Final = "_deleted"
 """BOOLEAN, never null: of a table that goes from step to step as *upserts*, one row for each time that a key is set:
 whether the key is gone. All other columns but the key's, and the event time, are null then."""

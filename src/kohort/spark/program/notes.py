@@ -18,9 +18,11 @@ class Unbounded:
     Attributes:
         store: its name.
         keeps: what it keeps, and until when.
-        instead: what bounds it.
+        instead: what bounds it, with a time that "forever" may stand for; or, after `hopeless`, how to say that it is
+            meant.
         at: where it is written.
         meant: whether the program says so itself ("forever").
+        hopeless: why nothing can bound it; "" where something can.
     """
 
     store: str
@@ -28,6 +30,14 @@ class Unbounded:
     instead: str
     at: str
     meant: bool
+    hopeless: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What to say in the program."""
+        if self.hopeless:
+            return f"{self.instead} if that is meant: {self.hopeless}"
+        return f'{self.instead}, or "forever" instead of the time'
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,6 @@ def tell(application_id: str, notes: Iterable[Note]) -> None:
             log.info("%s: rows go through topic %s for a join: %s (%s)", application_id, each.topic, each.why, each.at)
         elif not each.meant:
             log.warning(
-                "%s: store %s is unbounded: it keeps %s. Say %s, or \"forever\" instead of the time (%s)",
-                application_id, each.store, each.keeps, each.instead, each.at,
+                "%s: store %s is unbounded: it keeps %s. Say %s (%s)",
+                application_id, each.store, each.keeps, each.advice, each.at,
             )  # fmt: skip

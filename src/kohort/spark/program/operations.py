@@ -42,6 +42,8 @@ KEPT: Final = "kept"
 """What the only state is called of what selects rows."""
 RANK: Final = "rank"
 """The column that `Top` adds."""
+PLACE: Final = "place"
+"""The column that `Top` adds, too, where rows of equal rank are kept: no two rows of a group have the same."""
 
 
 SIDE: Final = "_side"
@@ -214,12 +216,17 @@ class Latest(Operation):
 
 @dataclass(frozen=True)
 class Top(Operation):
-    """The first `n` rows of each group, or of each window of it, by a column: with their ranks, as these change."""
+    """The first `n` rows of each group, or of each window of it, by a column: with their ranks, as these change.
+
+    Attributes:
+        tied: whether rows that are equal have the same rank, and those that are equal to the n-th are kept, too.
+    """
 
     n: int
     by: str
     descending: bool
     window: WindowSpec | None
+    tied: bool = False
 
     what = "top"
     kind = "KSTREAM-TOP"
@@ -234,4 +241,4 @@ class Top(Operation):
     def identity(self) -> list[object]:
         """What it keeps means something else with other parameters."""
         windows = None if self.window is None else self.window.identity
-        return [self.what, self.n, self.by, self.descending, windows]
+        return [self.what, self.n, self.by, self.descending, windows, *(["tied"] if self.tied else [])]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import check_grace, check_window
 from kohort.spark.program.column_checks import one_of
-from kohort.spark.program.operations import KEPT, RANK, Dedupe, Latest, Top
+from kohort.spark.program.operations import KEPT, PLACE, RANK, Dedupe, Latest, Top
 from kohort.spark.program.processor_specs import StateKind, StateSpec
 
 if TYPE_CHECKING:
@@ -48,28 +48,31 @@ def selection(
             return rows, StateSpec(KEPT, name, topic, StateKind.VALUE, kept, None, *times)
         case Latest(by):
             return rows, StateSpec(KEPT, name, topic, StateKind.VALUE, StructType([_ordered(where, by, group, rows)]))
-        case Top(_, by, _, window):
+        case Top(by=by, window=window, tied=tied):
             _ordered(where, by, group, rows)
-            rank = StructField(RANK, IntegerType())
-            added = [rank]
+            numbers = [StructField(name, IntegerType()) for name in ((RANK, PLACE) if tied else (RANK,))]
+            starts: list[StructField] = []
             bucket_ms = retention_ms = 0
             if window is not None:
                 check_window(where, window, tuple(group), rows)
                 check_grace(where, window, event_time)
-                added.insert(0, StructField("window", TimestampType()))
+                starts.append(StructField("window", TimestampType()))
                 if window.grace_ms is not None:
                     bucket_ms = window.size_ms
                     retention_ms = window.retention_ms or window.size_ms + window.grace_ms
-            if taken := [each.name for each in added if each.name in map(str.lower, rows.names)]:
+            if taken := [each.name for each in (*starts, *numbers) if each.name in map(str.lower, rows.names)]:
                 raise ProgramError(
                     f"{where}: it adds a column {taken[0]!r}, which the stream has already: rename it in a transform"
                 )
-            others = [each for each in rows.fields if each.name not in group]
+            own = rows.fields
+            if tied:  # a place that has no row any more comes with nulls
+                own = [each if each.name in group else StructField(each.name, each.dataType) for each in own]
+            others = [each for each in own if each.name not in group]
             return (
-                StructType([*added[:-1], *rows.fields, rank]),
+                StructType([*starts, *own, *numbers]),
                 StateSpec(
-                    KEPT, name, topic, StateKind.MAP, StructType([rank, *others]), StructType([rank]), bucket_ms,
-                    retention_ms,
+                    KEPT, name, topic, StateKind.MAP, StructType([*numbers, *others]), StructType(numbers[-1:]),
+                    bucket_ms, retention_ms,
                 ),
             )  # fmt: skip
 

@@ -13,7 +13,7 @@ from kohort.spark.internals import error_sentence
 from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.internal_columns import HEADERS, TOPIC
+from kohort.spark.program.internal_columns import HEADERS, TOPIC, VALUELESS
 from kohort.spark.program.record_keys import key_reading
 from kohort.spark.program.registered_sources import read_by_registry
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
@@ -43,6 +43,7 @@ class SourceDef(Written):
     """A topic that is read, as the user defines it, or with `others` several, or a pattern of such.
 
     `schema` isn't parsed yet, since that takes a Spark session. `topics_shown`: whether rows have `_topic`.
+    `table_key`: of a topic whose keys are in a format and that becomes a table, its key.
     """
 
     topic: str
@@ -68,6 +69,7 @@ class SourceDef(Written):
     key_schema: Schema | None = None
     key_subject: str | None = None
     key_registry: SchemaRegistry | None = None
+    table_key: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -101,7 +103,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     Raises:
         ProgramError: the schema can't be, or it lacks a column that is named elsewhere.
     """
-    from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
+    from pyspark.sql.types import ArrayType, BinaryType, BooleanType, MapType, StringType, StructField, StructType
 
     where = f"{what} {definition.topic!r}"
     given = definition.schema
@@ -133,6 +135,13 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         )  # fmt: skip
         rows = _with_columns(where, rows, StructType.fromJson(json.loads(keys.schema)).fields)
         key = key or (keys.columns if keys.format == "string" else ())
+        if definition.table_key and set(definition.table_key) != set(keys.columns):
+            raise ProgramError(
+                f"{where}: key={definition.table_key!r}, but with key_format={keys.format!r} the records' keys have "
+                f"{', '.join(keys.columns)}: a table's key is all that is in them"
+            )
+        if definition.table_key:
+            rows = _with_columns(where, rows, [StructField(VALUELESS, BooleanType())])
     for name in key:
         if isinstance(kind := one_of(f"{where}: key {name!r}", name, rows), (ArrayType, MapType, StructType)):
             raise ProgramError(f"{where}: key {name!r} is {kind.simpleString().upper()}, which no record's key holds")
@@ -168,6 +177,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         pattern=definition.pattern,
         topics_shown=definition.topics_shown,
         key_read=keys,
+        valueless=bool(definition.table_key),
     )
 
 

@@ -917,7 +917,7 @@ class GroupedTable(Advised):
         self._stream = upserts
         self._columns = columns
 
-    def aggregate(self, name: str, /, **aggregations: Aggregation) -> Aggregated:
+    def aggregate(self, name: str, /, emit: Emit = "update", **aggregations: Aggregation) -> Aggregated:
         """Aggregate the rows that the table has: a row that changes or goes is subtracted where it was.
 
             items.group_by("kind").aggregate("kinds", n=count(), total=sum_("price")).to("kinds")
@@ -929,14 +929,21 @@ class GroupedTable(Advised):
 
         Args:
             name: of the store, as of a stream's aggregate. The table's last rows are kept in `{name}-rows`.
+            emit: "update": every epoch writes the groups it changed. `at_most_every("10 seconds")`: a group is written
+                once in a time, with what came and left until then; one without rows as a tombstone. Never "close".
             aggregations: by the name of the column that they make.
 
         Raises:
             ProgramError: arguments that can't be.
         """
         check_name("aggregate", name)
+        if emit == "close":
+            raise ProgramError(
+                f'aggregate({name!r}, emit="close"): a table\'s rows change at any time, so its groups are never '
+                f'complete: say "update" or at_most_every("10 seconds")'
+            )
         rows = self._stream._with(ChangesDef(f"{name}-rows", pairs=False))
-        aggregated = GroupedStream(rows, self._columns, None).aggregate(name, "update", **aggregations)
+        aggregated = GroupedStream(rows, self._columns, None).aggregate(name, emit, **aggregations)
         aggregated._definition.signed = True
         return aggregated
 
@@ -1126,20 +1133,33 @@ class GroupedStream(Advised):
         """
         return self._extreme(column, name, earliest=True)
 
-    def top(self, n: int, by: str, *, descending: bool = True, name: str | None = None) -> Stream:
+    def top(
+        self,
+        n: int,
+        by: str,
+        *,
+        descending: bool = True,
+        ties: Literal["first", "all"] = "first",
+        name: str | None = None,
+    ) -> Stream:
         """The first rows of each group by a column, as a stream of ranks that change.
 
             bids.group_by("auction").top(10, by="price").to("best-bids", key=("auction", "rank"))
 
         Each epoch gives the ranks whose row has changed: the row with the column `rank`, from 1. Written by group and
         rank, that makes a table. With a window, each window has ranks of its own, and rows its start as `window`: they
-        are forgotten when the window is closed (`grace`), or after its `retention`. Of rows with the same value the
-        one that came earlier ranks first. Those with a null are left out and counted.
+        are forgotten when the window is closed (`grace`), or after its `retention`. Rows with a null are left out and
+        counted.
 
         Args:
             n: how many ranks there are.
             by: a column of numbers, texts, booleans, dates or timestamps.
             descending: whether the greatest is first.
+            ties: "first": of rows with the same value the one that came earlier ranks first, as of SQL's row_number, so
+                there are never more than n. "all": they have the same rank, as of SQL's rank, and all are kept whose
+                rank is n or less, however many. No two have the same `place`, a column beside `rank`. A place that has
+                no row any more comes once with nulls for all but the group and the place, so that it can be deleted:
+                `.to("best", key=("auction", "place"), tombstone="rank IS NULL")`.
             name: of the store; by default `{topic}-top-{columns of the group}`.
 
         Raises:
@@ -1156,7 +1176,9 @@ class GroupedStream(Advised):
                 f"top({n!r}): ranks are of windows, and sessions become one: say window(…), or aggregate the session "
                 f"with max_ or collect"
             )
-        return self._kept(Top(n, by, descending, self._window), name)
+        if ties not in ("first", "all"):
+            raise ProgramError(f'top(ties={ties!r}): "first" keeps {n} rows, "all" those, too, that tie with the last')
+        return self._kept(Top(n, by, descending, self._window, ties == "all"), name)
 
     def _extreme(self, column: str, name: str | None, *, earliest: bool) -> Stream:
         operation = Latest(column, earliest)

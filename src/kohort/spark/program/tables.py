@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_propagation import propagated
-from kohort.spark.program.internal_columns import DELETED, PARTITION
+from kohort.spark.program.internal_columns import DELETED, PARTITION, VALUELESS
 from kohort.spark.program.missing_methods import Advised
 from kohort.spark.program.shortcuts import (
     Expression,
@@ -147,6 +147,11 @@ def table_of(step: ToTableDef, kept: Collection[str]) -> Shortcut:
         return deleting(rows, kept, None if step.deleted is None else (step.deleted, True))
 
     return Shortcut(f"to_table({', '.join(map(repr, step.key))})", function)
+
+
+def unmarked(rows: DataFrame) -> DataFrame:
+    """A table's rows without what said which of its records had no value."""
+    return rows.drop(VALUELESS)
 
 
 def stream_of(step: ToStreamDef) -> Shortcut:

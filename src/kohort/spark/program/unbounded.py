@@ -16,8 +16,8 @@ from kohort.spark.program.streams import AggregateDef, ProcessDef
 from kohort.spark.program.windows import SessionSpec, WindowSpec
 
 
-def unbounded_windows(definition: AggregateDef) -> Iterator[Unbounded]:
-    """What an aggregate keeps of windows that nothing removes."""
+def unbounded_windows(definition: AggregateDef, event_time: str | None) -> Iterator[Unbounded]:
+    """What an aggregate keeps of windows that nothing removes. `event_time`: the stream's, if it is a column."""
     window = definition.grouped._window
     if window is None or window.retention_ms is not None:
         return
@@ -28,8 +28,9 @@ def unbounded_windows(definition: AggregateDef) -> Iterator[Unbounded]:
     else:  # one window, without an end
         return
     grace = "" if window.grace_ms is not None else "grace=…, "
-    instead = f'{called}(…, {grace}retention="7 days")'
-    yield Unbounded(definition.name, keeps, instead, definition.at, window.forever)
+    hopeless = _never_over(window, event_time)
+    instead = f'{called}(…, retention="forever")' if hopeless else f'{called}(…, {grace}retention="7 days")'
+    yield Unbounded(definition.name, keeps, instead, definition.at, window.forever, hopeless)
 
 
 def unbounded_state(definition: ProcessDef, step: Process) -> Iterator[Unbounded]:
@@ -38,11 +39,20 @@ def unbounded_state(definition: ProcessDef, step: Process) -> Iterator[Unbounded
     match definition.operation:
         case Dedupe(within_ms=None, forever=meant):
             yield Unbounded(step.name, "each key for ever", 'dedupe(…, within="10 minutes")', at, meant)
-        case Top(window=WindowSpec(grace_ms=None, since_ms=None, forever=meant)):
-            yield Unbounded(step.name, "the ranks of each window for ever", 'window(…, grace="10 minutes")', at, meant)
+        case Top(window=WindowSpec(grace_ms=None, since_ms=None, forever=meant) as window):
+            hopeless = _never_over(window, step.event_time)
+            instead = 'window(…, retention="forever")' if hopeless else 'window(…, grace="10 minutes")'
+            yield Unbounded(step.name, "the ranks of each window for ever", instead, at, meant, hopeless)
         case FunctionDef(states=states):
             stores = {state.name: state.store for state in step.states}
             for name, state in states.items():
                 if state.kind is StateKind.LIST and not state.ttl_ms:
                     keeps = "each row that the function appends, unless that clears the list"
                     yield Unbounded(stores[name], keeps, 'list_state(…, ttl="1 day")', at, state.forever)
+
+
+def _never_over(window: WindowSpec | SessionSpec, event_time: str | None) -> str:
+    """Why windows can have neither a grace nor a retention, as those over the clock; "" if they can."""
+    if window.grace_ms is not None or window.column == event_time:
+        return ""
+    return f"a grace and a retention go by the stream's event time, and {window.column!r} isn't that"

@@ -22,6 +22,7 @@ SCHEMA = pa.schema(
     ]
 )
 RANK = pa.field("rank", pa.int32())
+PLACE = pa.field("place", pa.int32())
 KEPT = pa.schema([RANK, *(each for each in SCHEMA if each.name != "item")])
 ROWS = st.lists(
     st.tuples(
@@ -31,6 +32,8 @@ ROWS = st.lists(
 )  # fmt: skip
 SIZES = st.lists(st.integers(0, 5), max_size=6)
 Some = list[tuple[str | None, int | None, int | None]]
+Place = tuple[int | None, str | None, int]
+"""A window's start, a group, and a place in it."""
 Ranks = dict[tuple[int | None, str | None, int], int]
 
 
@@ -107,3 +110,70 @@ def test_windows_have_ranks_of_their_own_and_are_forgotten(
         table |= each
     assert table == best(entries, n, True)
     assert late == closed
+
+
+def tied(some: Some, sizes: list[int], top: TopProcessor, **more: Any) -> list[dict[Place, tuple[int, int] | None]]:
+    """What each epoch gives: (window, item, place) -> rank and row, None for a place that has no row any more."""
+    rows = [
+        {"item": item, "price": price, "at": None if at is None else at * 1000, "n": n, "_time": at}
+        for n, (item, price, at) in enumerate(some)
+    ]
+    kept = pa.schema([PLACE, *KEPT])
+    found = []
+    for table, made in epochs(top, rows, SCHEMA, ["item"], kept, sizes, map_key=pa.schema([PLACE]), **more):
+        assert made.of.to_pylist() == sorted(made.of.to_pylist())
+        assert table["item"].take(made.of).to_pylist() == made.rows["item"].to_pylist()
+        given_: dict[Place, tuple[int, int] | None] = {}
+        for row in made.rows.to_pylist():
+            start = round(row["window"].timestamp() * 1000) if "window" in row else None
+            gone = row["rank"] is None
+            assert all(row[name] is None for name in ("price", "at", "n")) if gone else row["price"] is not None
+            given_[start, row["item"], row["place"]] = None if gone else (row["rank"], row["n"])
+        assert len(given_) == made.rows.num_rows
+        found.append(given_)
+    return found
+
+
+def best_tied(entries: list[tuple[Any, int, int]], n: int, descending: bool) -> dict[Place, tuple[int, int]]:
+    """The places of (group, price, row) whose rank, as of SQL, is n or less."""
+    out = {}
+    for group in {each[0] for each in entries}:
+        mine = sorted((-price if descending else price, row) for other, price, row in entries if other == group)
+        ranked = [(1 + sum(other < price for other, _ in mine), row) for price, row in mine]
+        out |= {(*group, place): each for place, each in enumerate(ranked, 1) if each[0] <= n}
+    return out
+
+
+@settings(max_examples=200)
+@given(ROWS, SIZES, st.integers(1, 4), st.booleans())
+def test_all_that_tie_with_the_last_are_kept_until_enough_are_before_them(
+    some: Some, sizes: list[int], n: int, descending: bool
+) -> None:
+    found = tied(some, sizes, TopProcessor(n, "price", descending, ("item",), None, tied=True))
+    table: dict[Place, tuple[int, int]] = {}
+    ends = [*accumulate(sizes), 10**6]
+    epochs_ = [some[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    done = 0
+    for number, each in enumerate([each for each in epochs_ if each]):
+        done += len(each)
+        entries = [((None, i), p, row) for row, (i, p, _) in enumerate(some[:done]) if p is not None]
+        now = best_tied(entries, n, descending)
+        changes: dict[Place, tuple[int, int] | None] = {key: at for key, at in now.items() if table.get(key) != at}
+        assert found[number] == changes | dict.fromkeys(table.keys() - now.keys())
+        table = now
+
+
+@settings(max_examples=100)
+@given(ROWS, SIZES, st.integers(1, 3))
+def test_ties_are_of_a_window(some: Some, sizes: list[int], n: int) -> None:
+    window = WindowSpec("at", 10, 5, None, None)
+    table: dict[Place, tuple[int, int]] = {}
+    for each in tied(some, sizes, TopProcessor(n, "price", True, ("item",), window, tied=True)):
+        for place, row in each.items():
+            if row is None:
+                del table[place]  # nothing goes that wasn't there
+            else:
+                table[place] = row
+    starts = [((start, item), price, row) for row, (item, price, at) in enumerate(some) if at is not None
+              for start in range(at - at % 5 - 5, at + 1, 5) if price is not None]  # fmt: skip
+    assert table == best_tied(starts, n, True)

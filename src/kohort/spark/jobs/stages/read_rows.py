@@ -22,7 +22,7 @@ from kohort.spark.jobs.stages.context import READING, Stage, StageContext, split
 from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC
+from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC, VALUELESS
 
 if TYPE_CHECKING:
     from kohort.spark.formats.csv_format import CsvFields
@@ -61,6 +61,7 @@ class RowsReading:
         registry: how values are read that have the id of a registered schema.
         csv: what is in a record of CSV.
         keys: how those columns of `schema` are read that are in the records' keys.
+        valueless: whether `_valueless`, which isn't in the values, is in `schema`.
     """
 
     servers: ClientConfig
@@ -84,6 +85,7 @@ class RowsReading:
     registry: RegistryReading | None = None
     csv: CsvFields | None = None
     keys: KeyReading | None = None
+    valueless: bool = False
 
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
@@ -185,7 +187,8 @@ def _decode_values(
     if reading.format == "encoded":
         batch = read_objects(fetched.values, _arrow_schema(reading.schema), f"topic {fetched.topic}")
         return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
-    shown = [name for name, is_shown in ((HEADERS, reading.headers), (TOPIC, reading.topics)) if is_shown]
+    asked = ((HEADERS, reading.headers), (TOPIC, reading.topics), (VALUELESS, reading.valueless))
+    shown = [name for name, is_asked in asked if is_asked]
     of_keys = () if reading.keys is None else reading.keys.columns
     added = (*(each.name for each in reading.derived), *shown, *of_keys)
     schema = _without(reading.schema, added)
@@ -207,6 +210,8 @@ def _decode_values(
         columns[HEADERS] = fetched.records.column("headers").cast(_arrow_schema(reading.schema).field(HEADERS).type)
     if reading.topics:
         columns[TOPIC] = pa.repeat(fetched.topic, len(fetched.partitions)).cast(pa.string())
+    if reading.valueless:
+        columns[VALUELESS] = fetched.values.is_null()
     if reading.keys is not None:
         columns, fetched = _with_keys(columns, fetched, reading, reading.keys, statistics)
     return {name: columns[name] for name in _arrow_schema(reading.schema).names}, fetched

@@ -64,14 +64,19 @@ class Aggregation(ABC):
         """
         raise ProgramError(
             "what leaves a table's groups is subtracted, which this aggregate can't: count, count_if, count_distinct, "
-            "sum_, avg, variance, stddev, min_, max_ and collect can. For others group the table's rows as a stream, "
-            ".as_stream(), of which nothing leaves"
+            "sum_, avg, variance, stddev, min_, max_ and collect can, and your own that say how, aggregation(…, "
+            "subtract=…). For others group the table's rows as a stream, .as_stream(), of which nothing leaves"
         )
 
     @property
     def heap_bytes(self) -> int:
         """About how much of the JVM's heap a group takes while it is aggregated, where Spark keeps it as an object."""
         return 256
+
+    @property
+    def by_sign(self) -> bool:
+        """Whether `partial` takes rows that all come in, or all leave: those of one `_sign`."""
+        return False
 
     @property
     def by_offset(self) -> bool:
@@ -90,6 +95,12 @@ class Aggregation(ABC):
     @abstractmethod
     def merge(self, name: str) -> Named:
         """The state columns, as aggregate expressions over state columns; rows of nulls change nothing."""
+
+    def settled(self, name: str) -> Named:
+        """Those state columns, as expressions over merged ones, that are otherwise once all that came is in them; by
+        default none are.
+        """
+        return []
 
     @abstractmethod
     def finish(self, name: str) -> Column:

@@ -44,7 +44,8 @@ def expressions(aggregation: Aggregation) -> list[str]:
     if _is_kohorts(aggregation):
         given = (getattr(aggregation, each.name) for each in _fields(aggregation))
         return [expression_text(each) for each in given if isinstance(each, Column)]
-    columns = [*aggregation.partial("s"), *aggregation.merge("s")]  # `finish` makes results, which aren't kept
+    # `finish` makes results, which aren't kept.
+    columns = [*aggregation.partial("s"), *aggregation.merge("s"), *aggregation.settled("s")]
     return [expression_text(column) for _, column in columns]
 
 
