@@ -38,9 +38,6 @@ def command(
     Whoever reaches the port sees what the console's user may read, so it listens on this machine alone by default. For
     others, put a proxy in front that asks who they are, and name it by --allow-host.
     """
-    import asyncio
-    import contextlib
-
     import uvloop
 
     from kohort.cli.client.run import run
@@ -71,24 +68,16 @@ def command(
                 names=allow_host or (),
             )
             try:
-                await server.start()
-            except OSError as error:
-                fail(f"can't listen on {host}, port {port}: {error.strerror or error}", 1)
-            looking = asyncio.create_task(watcher.run())
-            try:
-                shown = f"[{host}]" if ":" in host else host
-                typer.echo(f"http://{shown}:{server.port}/")
+                try:
+                    await server.start()
+                except OSError as error:
+                    fail(f"can't listen on {host}, port {port}: {error.strerror or error}", 1)
+                typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{server.port}/")
                 if not is_loopback(host):
-                    err.print(
-                        "others than this machine may reach it, and read what this user may",
-                        markup=False,
-                        soft_wrap=True,
-                    )
-                await looking
+                    warning = "others than this machine may reach it, and read what this user may"
+                    err.print(warning, markup=False, soft_wrap=True)
+                await watcher.run()
             finally:
-                looking.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await looking
                 await server.close()
 
     run(body, loop_factory=uvloop.new_event_loop)

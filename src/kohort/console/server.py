@@ -112,9 +112,9 @@ class ConsoleServer:
             [
                 web.get("/", _to_groups),
                 web.get("/groups", self._groups),
-                web.get("/groups/events", self._groups_events),
+                web.get("/groups/events", self._groups_events, allow_head=False),
                 web.get("/group", self._group),
-                web.get("/group/events", self._group_events),
+                web.get("/group/events", self._group_events, allow_head=False),
                 web.get("/topics", self._topics),
                 web.get("/topic", self._topic),
                 web.get("/records", self._records_page),
