@@ -16,8 +16,8 @@ from kohort.console.trend import Direction
 from kohort.console.words import NOTHING, count, number, trend_text, visible
 
 TYPES: Final = tuple(each.value for each in GroupType if each is not GroupType.UNKNOWN)
-COLUMNS: Final = ("Group", "Type", "State", ">Members", ">Lag", "Trend")
-"""The first names the row; those that begin with > hold numbers."""
+COLUMNS: Final = ("Group", "State", ">Lag", "Trend", ">Members", "Type")
+"""The first names the row; those that begin with > hold numbers. A phone shows the first ones unscrolled."""
 
 _TONES: Final = {
     "stable": "good",
@@ -122,12 +122,12 @@ def _row(group: KnownGroup) -> tuple[Cell, ...]:
     listing, summary = group.listing, group.summary
     return (
         Cell(visible(listing.group_id) or "(no name)", group_link(listing.group_id)),
-        Cell(listing.type.value),
         state_cell(listing.state),
-        Cell(NOTHING if summary is None else number(summary.members)),
         Cell(NOTHING if summary is None else number(summary.lag)),
         Cell(
             NOTHING if summary is None or summary.lag is None else trend_text(group.trend),
             tone=_DIRECTIONS.get(group.trend.direction, ""),
         ),
+        Cell(NOTHING if summary is None else number(summary.members)),
+        Cell(listing.type.value),
     )
