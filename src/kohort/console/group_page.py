@@ -198,7 +198,9 @@ def _tasks(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     names = short_names(member.member_id for member in group.members)
     having: dict[TaskId, dict[Role, list[str]]] = {}
     for member in group.members:
-        for task, role in () if member.streams is None else member.streams.tasks.items():
+        if member.streams is None:
+            continue
+        for task, role in member.streams.tasks.items():
             having.setdefault(task, {}).setdefault(role, []).append(member.instance_id or names[member.member_id])
     for task in sorted(having):
         roles = having[task]
@@ -209,7 +211,9 @@ def _tasks(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
 
 
 def _topology(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
-    for name, part in () if group.topology is None else group.topology.subtopologies.items():
+    if group.topology is None:
+        return
+    for name, part in group.topology.subtopologies.items():
         cells = (part.inputs, part.repartition_sinks, [topic.name for topic in part.changelogs])
         yield name, (_text(name), *(_text(", ".join(each)) for each in cells))
 

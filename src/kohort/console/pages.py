@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -10,8 +10,6 @@ from kohort.console.links import group_link, records_link, topic_link
 from kohort.console.words import count, moment, number, visible
 
 __all__ = ["Pages"]
-
-_TRIM: Final = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
 
 
 class Pages:
@@ -23,15 +21,17 @@ class Pages:
 
     def __init__(self, cluster: str) -> None:
         self._environment = Environment(
-            loader=PackageLoader("kohort.console"), autoescape=True, undefined=StrictUndefined, **_TRIM
+            loader=PackageLoader("kohort.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
         )
-        self._environment.globals |= {
-            "cluster": cluster,
-            "group_link": group_link,
-            "topic_link": topic_link,
-            "records_link": records_link,
-        }
-        self._environment.filters |= {"visible": visible, "number": number, "count": count, "moment": moment}
+        self._environment.globals.update(
+            cluster=cluster, group_link=group_link, topic_link=topic_link, records_link=records_link
+        )
+        self._environment.filters.update(visible=visible, number=number, count=count, moment=moment)
 
     def render(self, name: str, **values: Any) -> str:
         """A page, as HTML."""

@@ -10,6 +10,7 @@
   const said = document.getElementById("live-text");
   const button = document.getElementById("pause");
   let source = null;
+  let paused = false;
 
   function fill(cell, [text, href, tone]) {
     const numeric = cell.classList.contains("number");
@@ -92,19 +93,26 @@
     });
   }
 
+  function stop() {
+    if (source) source.close();
+    source = null;
+  }
+
+  // Browsers open few connections to one place: a page that nobody sees keeps none.
+  function startOrStop() {
+    if (paused || document.visibilityState === "hidden") stop();
+    else if (!source) start();
+  }
+
   button.addEventListener("click", () => {
-    if (source) {
-      source.close();
-      source = null;
-      say("Paused");
-      button.textContent = "Resume updates";
-    } else {
-      button.textContent = "Pause updates";
-      start();
-    }
+    paused = !paused;
+    button.textContent = paused ? "Resume updates" : "Pause updates";
+    if (paused) say("Paused");
+    startOrStop();
   });
-  window.addEventListener("pagehide", () => source && source.close());
-  window.addEventListener("pageshow", (event) => event.persisted && source && start());
+  document.addEventListener("visibilitychange", startOrStop);
+  window.addEventListener("pagehide", stop);
+  window.addEventListener("pageshow", startOrStop);
   bar.hidden = false;
-  start();
+  startOrStop();
 })();
