@@ -48,8 +48,17 @@ class View:
 
 
 def whole(view: View) -> dict[str, Any]:
-    """All of a view, as a change of nothing."""
-    return difference(View(), view) or {}
+    """All of a view, as a change of any other view of the same page."""
+    return {
+        "texts": dict(view.texts),
+        "tables": {
+            name: {
+                "rows": {key: [list(cell) for cell in cells] for key, cells in table.rows.items()},
+                "order": [*table.rows],
+            }
+            for name, table in view.tables.items()
+        },
+    }
 
 
 def difference(before: View, after: View) -> dict[str, Any] | None:

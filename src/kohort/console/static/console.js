@@ -87,8 +87,8 @@
     source = new EventSource(address);
     source.addEventListener("open", () => say("Up to date"));
     source.addEventListener("change", (event) => change(JSON.parse(event.data)));
-    source.addEventListener("error", () => {
-      const gone = source.readyState === EventSource.CLOSED;
+    source.addEventListener("error", (event) => {
+      const gone = event.target.readyState === EventSource.CLOSED;
       say(gone ? "No updates: load the page again" : "The console doesn't answer; trying again");
     });
   }
