@@ -272,7 +272,8 @@ def test_topics_and_their_records(servers: str) -> None:
             page = page_of(await at.page("/topic", name="orders"))
             assert ["0", "1", "1", "1", "0", "10", "10"] in page.rows
             assert ["cleanup.policy", "delete", "default"] in page.rows
-            assert "there is no topic" in await at.page("/topic", 404, name=HTML)
+            assert "there is no topic none" in await at.page("/topic", 404, name="none")
+            assert "The cluster says" in await at.page("/topic", 404, name=HTML)
             page_of(await at.page("/topic", 404, name=HTML))
 
     asyncio.run(whole())
