@@ -40,6 +40,7 @@ async def fill(servers: str) -> None:
             await producer.send("orders", b'{"n": %d}' % number, key=HTML.encode(), partition=number % 2)
         await (await producer.send("orders", b"\xff\0", partition=2, headers=[(HTML, HTML.encode())]))
         await producer.flush()
+        await admin.group_offsets.alter("first", {TopicPartition("orders", 0): 0})  # makes the topic of offsets
 
 
 class Page(HTMLParser):
