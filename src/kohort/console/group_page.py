@@ -65,6 +65,7 @@ class Heading:
 def headings(kind: GroupType) -> tuple[Heading, ...]:
     """The tables that a page has for a group of this type, so that what they are never changes while it is open."""
     nobody = "Nobody is in the group."
+    columns: tuple[str, ...]
     by_topic = Heading(
         "partitions",
         "Lag by partition",
@@ -73,9 +74,9 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
     )
     match kind:
         case GroupType.STREAMS:
-            members = ("Member", "Client", "Host", "Process", ">Epoch", "On the way to", ">To restore")
+            columns = ("Member", "Client", "Host", "Process", ">Epoch", "On the way to", ">To restore")
             return (
-                Heading("members", "Members", members, nobody),
+                Heading("members", "Members", columns, nobody),
                 Heading("tasks", "Tasks", ("Task", "Active", "Standby", "Warm-up"), "No tasks are given out."),
                 by_topic,
                 Heading(
@@ -97,11 +98,11 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
                 ),
             )
         case GroupType.CONSUMER:
-            members = ("Member", "Client", "Host", ">Epoch", "Protocol", "Partitions", "On the way to")
-            return (Heading("members", "Members", members, nobody), by_topic)
+            columns = ("Member", "Client", "Host", ">Epoch", "Protocol", "Partitions", "On the way to")
+            return (Heading("members", "Members", columns, nobody), by_topic)
         case _:
-            members = ("Member", "Client", "Host", "Static name", "Partitions")
-            return (Heading("members", "Members", members, nobody), by_topic)
+            columns = ("Member", "Client", "Host", "Static name", "Partitions")
+            return (Heading("members", "Members", columns, nobody), by_topic)
 
 
 def group_view(report: GroupReport, history: History, trend: Trend) -> View:

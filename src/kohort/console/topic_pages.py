@@ -81,7 +81,7 @@ def health(partitions: Iterable[PartitionInfo]) -> Cell:
 
 def partition_rows(report: TopicReport) -> dict[str, tuple[Cell, ...]]:
     """The rows of a topic's partitions; each leads to its records."""
-    rows = {}
+    rows: dict[str, tuple[Cell, ...]] = {}
     for at, each in sorted(report.topic.partitions.items())[:MOST_PARTITIONS]:
         first, end = report.ends.get(at, (None, None))
         rows[str(at)] = (

@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
         return "less than 1 s"
     if left >= 100 * 86_400:
         return "more than 99 d"
-    parts = []
+    parts: list[str] = []
     for size, unit in _UNITS:
         whole, left = divmod(left, size)
         if whole or parts:
