@@ -12,8 +12,8 @@ import pytest
 from kohort import extras
 from kohort.extras import MissingExtraError, require
 
-OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jwt", "matplotlib", "numba", "numpy", "ortools", "pandas",
-             "pyarrow", "pyspark", "pyspark_kohort", "rocksdict", "yaml")  # fmt: skip
+OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jinja2", "jwt", "matplotlib", "numba", "numpy", "ortools",
+             "pandas", "pyarrow", "pyspark", "pyspark_kohort", "rocksdict", "yaml")  # fmt: skip
 ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
 SPARK = (
     "kohort-spark, numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark and rocksdict: "
@@ -32,7 +32,7 @@ NEED_ARROW = {
 }  # fmt: skip
 NEED_MORE = (
     "kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document", "kohort.cli.client.app_report",
-    "kohort.cli.client.store_reset",
+    "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.server",
 )  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
@@ -75,6 +75,7 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["produce", "t", "--format", "parquet"], f"kohort produce --format parquet needs {ARROW}"),
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
+        (["console"], "kohort console needs aiohttp and Jinja2: pip install 'kohort[console]'"),
         (["apps", "list"], f"kohort apps list needs {SPARK}"),
         (["apps", "reset", "a", "--state-dir", "d"], f"kohort apps reset --state-dir needs {SPARK}"),
         (

@@ -90,7 +90,8 @@ MAVEN: Final = Tool(
 DEBOOTSTRAP: Final = Tool(
     "debootstrap", "which makes the empty roots of make test-fresh", ("debootstrap",), on_path("debootstrap")
 )
-TOOLS: Final = {"java": JAVA, "kcat": KCAT, "maven": MAVEN, "debootstrap": DEBOOTSTRAP}
+CHROMIUM: Final = Tool("Chromium", "in which pages of the console are tried", ("chromium",), on_path("chromium"))
+TOOLS: Final = {"java": JAVA, "kcat": KCAT, "maven": MAVEN, "debootstrap": DEBOOTSTRAP, "chromium": CHROMIUM}
 
 
 def need(*tools: Tool) -> None:

@@ -6,15 +6,32 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["ARROW", "PIPELINE", "PROTOBUF", "SECURITY", "SPARK", "MissingExtraError", "are_installed", "require"]
+__all__ = [
+    "ARROW",
+    "CONSOLE",
+    "PIPELINE",
+    "PROTOBUF",
+    "SECURITY",
+    "SPARK",
+    "MissingExtraError",
+    "are_installed",
+    "require",
+]
 
 ARROW: Final = ("numba", "numpy", "pyarrow")
+CONSOLE: Final = ("aiohttp", "jinja2")
 PROTOBUF: Final = ("grpc_tools",)  # which brings google.protobuf
 SECURITY: Final = ("cryptography", "jwt")
 PIPELINE: Final = "pyspark_kohort"  # of the distribution kohort-spark, which has all that is in kohort.spark, too
 SPARK: Final = (PIPELINE, *ARROW, *SECURITY, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
 
-_DISTRIBUTIONS: Final = {"grpc_tools": "grpcio-tools", "jwt": "PyJWT", PIPELINE: "kohort-spark", "yaml": "PyYAML"}
+_DISTRIBUTIONS: Final = {
+    "grpc_tools": "grpcio-tools",
+    "jinja2": "Jinja2",
+    "jwt": "PyJWT",
+    PIPELINE: "kohort-spark",
+    "yaml": "PyYAML",
+}
 
 
 class MissingExtraError(ImportError):

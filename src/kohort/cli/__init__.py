@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "cluster": ("kohort.cli.cluster", "A cluster at a glance: brokers, topics and groups."),
     "configs": ("kohort.cli.configs", "Settings of topics, brokers, groups and client metrics: describe and alter."),
+    "console": ("kohort.cli.console", "A cluster in a browser: groups with members and lag, topics and records."),
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
     "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),
     "features": ("kohort.cli.features", "Protocols that the cluster has switched on: describe, upgrade, downgrade."),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from kohort.client.administration.group_types import GroupDescription, GroupType
 from kohort.client.administration.groups import BY_COORDINATOR, Groups
+from kohort.client.administration.many_offsets import Committed, fetch_many, offsets_of
 from kohort.client.administration.node_lookup import any_node, metadata, topic_error
 from kohort.client.administration.offsets import Offsets, OffsetSpec
 from kohort.client.administration.request_router import (
@@ -22,7 +24,7 @@ from kohort.client.administration.resets import PlannedReset, ResetTo, Where, pl
 from kohort.client.administration.share_offsets import ShareOffset, alter_share, delete_share, fetch_share
 from kohort.client.errors import PartialFailureError, raise_for
 from kohort.client.membership.offset_requests import BY_NAME, commit_codes, commit_request
-from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition, by_topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -128,27 +130,68 @@ class GroupOffsets:
         else:
             offsets = await self._committed(group_id, deadline)
         wanted = sorted({*offsets, *partitions})
-        soon = Deadline(min(deadline.left_ms, _ENDS_MS))
-        latest = dict.fromkeys(wanted, OffsetSpec.LATEST)
-        ends = await self._offsets.look_up(latest, soon, isolation_level, unknown_ms=0)
-        open_starts = [at for at in wanted if at not in offsets and at in ends and kind is not GroupType.SHARE]
-        firsts = await self._offsets.look_up(dict.fromkeys(open_starts, OffsetSpec.EARLIEST), soon, unknown_ms=0)
-        found: dict[TopicPartition, PartitionLag] = {}
-        for at in wanted:
-            committed, end, first = offsets.get(at), ends.get(at), firsts.get(at)
-            lag = lags.get(at)
-            if lag is None and committed is not None and end is not None:
-                lag = max(0, end.offset - committed.offset)
-            found[at] = PartitionLag(
-                None if committed is None else committed.offset,
-                None if end is None else end.offset,
-                lag,
-                -1 if committed is None else committed.leader_epoch,
-                "" if committed is None else committed.metadata,
-                share[at].in_flight if at in share else (),
-                None if first is None else first.offset,
+        unread = () if kind is GroupType.SHARE else [at for at in wanted if at not in offsets]
+        ends, firsts = await asyncio.gather(
+            self._ends(wanted, deadline, isolation_level), self._look_up(unread, OffsetSpec.EARLIEST, deadline)
+        )
+        return {
+            at: _partition_lag(
+                offsets.get(at), ends.get(at), lags.get(at), share[at].in_flight if at in share else (), firsts.get(at)
             )
-        return found
+            for at in wanted
+        }
+
+    async def lag_of_groups(
+        self,
+        types: Mapping[str, GroupType],
+        *,
+        partitions: Mapping[str, Iterable[TopicPartition]] | None = None,
+        timeout_ms: int | None = None,
+    ) -> dict[str, dict[TopicPartition, PartitionLag]]:
+        """Returns the lag of many groups, as `lag`, with few requests.
+
+        Groups whose offsets can't be had are left out, since they may be gone by now. A streams group's ends are those
+        of committed records.
+
+        Args:
+            types: the groups, with their types as `Groups.list` says them.
+            partitions: of a group, beside those with a committed offset.
+            timeout_ms: as everywhere.
+        """
+        deadline = self._router.deadline(timeout_ms)
+
+        async def ask(node: Node, some: Sequence[str]) -> Mapping[str, Committed | Failure]:
+            return await fetch_many(node, some, types)
+
+        known = [group_id for group_id, kind in types.items() if kind is not GroupType.UNKNOWN]
+        committed: Outcomes[str, Committed] = await self._router.ask_nodes(known, BY_COORDINATOR, ask, deadline)
+        more = partitions or {}
+        wanted = {group_id: sorted({*some, *more.get(group_id, ())}) for group_id, some in committed.items()}
+        ends = {}
+        for level in ("read_uncommitted", "read_committed"):
+            at_level = {at for group_id, some in wanted.items() if _isolation(types[group_id]) == level for at in some}
+            ends[level] = await self._ends(sorted(at_level), deadline, level)
+        return {
+            group_id: {
+                at: _lag_of(committed[group_id].get(at), ends[_isolation(types[group_id])].get(at)) for at in some
+            }
+            for group_id, some in wanted.items()
+        }
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], deadline: Deadline, isolation_level: str
+    ) -> Mapping[TopicPartition, OffsetAndTimestamp]:
+        return await self._look_up(partitions, OffsetSpec.LATEST, deadline, isolation_level)
+
+    async def _look_up(
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: OffsetSpec,
+        deadline: Deadline,
+        isolation_level: str = "read_uncommitted",
+    ) -> Mapping[TopicPartition, OffsetAndTimestamp]:
+        soon = Deadline(min(deadline.left_ms, _ENDS_MS))
+        return await self._offsets.look_up(dict.fromkeys(partitions, spec), soon, isolation_level, unknown_ms=0)
 
     async def alter(
         self,
@@ -284,6 +327,38 @@ class GroupOffsets:
         return found.checked()[group_id]
 
 
+def _isolation(kind: GroupType) -> str:
+    """Streams applications read committed records only: their lag ends where an open transaction begins, too."""
+    return "read_committed" if kind is GroupType.STREAMS else "read_uncommitted"
+
+
+def _lag_of(offset: OffsetAndMetadata | ShareOffset | None, end: OffsetAndTimestamp | None) -> PartitionLag:
+    if not isinstance(offset, ShareOffset):
+        return _partition_lag(offset, end)
+    told = offset.lag if offset.lag >= 0 else None
+    return _partition_lag(OffsetAndMetadata(offset.start, offset.leader_epoch), end, told, offset.in_flight)
+
+
+def _partition_lag(
+    committed: OffsetAndMetadata | None,
+    end: OffsetAndTimestamp | None,
+    lag: int | None = None,
+    in_flight: tuple[InFlight, ...] = (),
+    first: OffsetAndTimestamp | None = None,
+) -> PartitionLag:
+    if lag is None and committed is not None and end is not None:
+        lag = max(0, end.offset - committed.offset)
+    return PartitionLag(
+        None if committed is None else committed.offset,
+        None if end is None else end.offset,
+        lag,
+        -1 if committed is None else committed.leader_epoch,
+        "" if committed is None else committed.metadata,
+        in_flight,
+        None if first is None else first.offset,
+    )
+
+
 def _active(group: GroupDescription) -> KafkaError:
     count = len(group.members)
     who = "its member" if count == 1 else f"its {count} members"
@@ -317,16 +392,7 @@ async def _fetch(node: Node, group_id: str, *, require_stable: bool) -> dict[Top
     else:
         request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
         group = await node.ask(request, OffsetFetchResponse, version)
-    raise_for(group.error_code)
-    found: dict[TopicPartition, OffsetAndMetadata] = {}
-    for topic in group.topics:
-        for each in topic.partitions:
-            raise_for(each.error_code, f"{topic.name}-{each.partition_index}")
-            if each.committed_offset >= 0:
-                found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
-                    each.committed_offset, each.committed_leader_epoch, each.metadata or ""
-                )
-    return dict(sorted(found.items()))
+    return offsets_of(group)
 
 
 async def _commit(

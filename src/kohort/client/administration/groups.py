@@ -80,15 +80,24 @@ class Groups:
         deadline = self._router.deadline(timeout_ms)
         return (await self._router.ask_nodes(group_ids, BY_COORDINATOR, ask, deadline)).checked()
 
-    async def describe(self, *group_ids: str, timeout_ms: int | None = None) -> dict[str, GroupDescription]:
+    async def describe(
+        self, *group_ids: str, types: Mapping[str, GroupType] | None = None, timeout_ms: int | None = None
+    ) -> dict[str, GroupDescription]:
         """Returns groups of any type, with their members and these members' assignments.
+
+        Args:
+            group_ids: the groups.
+            types: their types, where `list` has just said them; None asks their coordinators once more.
+            timeout_ms: as everywhere.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, …
         """
-        return (
-            await self._router.ask_nodes(group_ids, BY_COORDINATOR, _describe, self._deadline(timeout_ms))
-        ).checked()
+
+        async def ask(node: Node, some: Sequence[str]) -> Mapping[str, GroupDescription | Failure]:
+            return await (_describe(node, some) if types is None else _describe_as(node, some, types))
+
+        return (await self._router.ask_nodes(group_ids, BY_COORDINATOR, ask, self._deadline(timeout_ms))).checked()
 
     async def delete(self, *group_ids: str, timeout_ms: int | None = None) -> None:
         """Delete groups that have no members, with their offsets.
@@ -174,10 +183,16 @@ async def _listed(node: Node, types: Iterable[GroupType] = (), states: Iterable[
 
 async def _describe(node: Node, group_ids: Sequence[str]) -> Mapping[str, GroupDescription | Failure]:
     """Describes groups at their coordinator, each by the API of its type."""
-    listed = {group.group_id: group.type for group in await _listed(node)}
-    found: dict[str, GroupDescription | Failure] = {each: _no_group(each) for each in group_ids if each not in listed}
+    return await _describe_as(node, group_ids, {group.group_id: group.type for group in await _listed(node)})
+
+
+async def _describe_as(
+    node: Node, group_ids: Sequence[str], types: Mapping[str, GroupType]
+) -> Mapping[str, GroupDescription | Failure]:
+    """Describes groups whose types are known; others aren't there."""
+    found: dict[str, GroupDescription | Failure] = {each: _no_group(each) for each in group_ids if each not in types}
     for kind in GroupType:
-        some = tuple(group_id for group_id in group_ids if listed.get(group_id) is kind)
+        some = tuple(group_id for group_id in group_ids if types.get(group_id) is kind)
         if some:
             found |= await _DESCRIBE[kind](node, some)
     return found

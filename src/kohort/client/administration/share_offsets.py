@@ -44,7 +44,15 @@ async def fetch_share(node: Node, group_id: str) -> dict[TopicPartition, ShareOf
     kind = DescribeShareGroupOffsetsRequest.Group
     group_request = kind(group_id=group_id, topics=None, unknown_tags={IN_FLIGHT_TAG: b""})
     answer = await node.ask(DescribeShareGroupOffsetsRequest(groups=[group_request]), DescribeShareGroupOffsetsResponse)
-    group = answer.groups[0]
+    return share_offsets(answer.groups[0])
+
+
+def share_offsets(group: DescribeShareGroupOffsetsResponse.Group) -> dict[TopicPartition, ShareOffset]:
+    """Returns the start offsets that a response has of a group.
+
+    Raises:
+        KafkaError: the group, or one of its partitions, has an error.
+    """
     raise_for(group.error_code, group.error_message)
     found: dict[TopicPartition, ShareOffset] = {}
     for topic in group.topics:

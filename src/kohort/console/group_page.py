@@ -1,0 +1,266 @@
+"""A group's page: its members, what each has, and how far it is in each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count as counting
+from itertools import islice
+from typing import Final
+
+from kohort.client.administration.group_offsets import PartitionLag
+from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
+from kohort.client.types import TopicPartition
+from kohort.console.chart import chart
+from kohort.console.history import History
+from kohort.console.links import topic_link
+from kohort.console.live import Cell, Table, View
+from kohort.console.trend import Trend
+from kohort.console.words import NOTHING, count, moment, number, partitions_text, trend_text, visible
+from kohort.streams.tasks import Role, TaskId
+
+MOST_ROWS: Final = 500
+"""Rows of a table: of more partitions, those with the largest lag are shown."""
+
+_SHORT: Final = 12
+"""The least number of characters shown of a member's id beside a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """A group, and its lag in each partition that it reads or has read."""
+
+    group: GroupDescription
+    lag: Mapping[TopicPartition, PartitionLag]
+
+    @property
+    def total(self) -> int | None:
+        """Its lag in all partitions where it is known; None if it is in none."""
+        return total_lag(self.lag)
+
+
+def total_lag(lag: Mapping[TopicPartition, PartitionLag]) -> int | None:
+    """A group's lag in all partitions where it is known; None if it is in none."""
+    known = [each.lag for each in lag.values() if each.lag is not None]
+    return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A table of the page.
+
+    Attributes:
+        name: by which the view has it.
+        title: what stands above.
+        columns: their names; those that begin with > hold numbers.
+        empty: what is said where it has no rows.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    empty: str
+
+
+def headings(kind: GroupType) -> tuple[Heading, ...]:
+    """The tables that a page has for a group of this type, so that what they are never changes while it is open."""
+    nobody = "Nobody is in the group."
+    columns: tuple[str, ...]
+    by_topic = Heading(
+        "partitions",
+        "Lag by partition",
+        ("Partition", ">Start" if kind is GroupType.SHARE else ">Committed", ">End", ">Lag", "Member"),
+        "The group has no offsets.",
+    )
+    match kind:
+        case GroupType.STREAMS:
+            columns = ("Member", "Client", "Host", "Process", ">Epoch", "On the way to", ">To restore")
+            return (
+                Heading("members", "Members", columns, nobody),
+                Heading("tasks", "Tasks", ("Task", "Active", "Standby", "Warm-up"), "No tasks are given out."),
+                by_topic,
+                Heading(
+                    "topology",
+                    "Topology",
+                    ("Subtopology", "Reads", "Writes to repartition topics", "Keeps state in"),
+                    "Its topics are missing or don't fit, or no member has brought a topology yet.",
+                ),
+            )
+        case GroupType.SHARE:
+            return (
+                Heading("members", "Members", ("Member", "Client", "Host", ">Epoch", "Partitions"), nobody),
+                by_topic,
+                Heading(
+                    "in_flight",
+                    "Records in flight",
+                    ("Records", "State", ">Deliveries", "Member", "Locked until"),
+                    "Nothing is in flight, as far as the brokers tell: Kohort's do.",
+                ),
+            )
+        case GroupType.CONSUMER:
+            columns = ("Member", "Client", "Host", ">Epoch", "Protocol", "Partitions", "On the way to")
+            return (Heading("members", "Members", columns, nobody), by_topic)
+        case _:
+            columns = ("Member", "Client", "Host", "Static name", "Partitions")
+            return (Heading("members", "Members", columns, nobody), by_topic)
+
+
+def group_view(report: GroupReport, history: History, trend: Trend) -> View:
+    """What the page shows."""
+    group = report.group
+    lines = chart(history.samples)
+    texts = {
+        "state": group.state or "not told",
+        "members_count": number(len(group.members)),
+        "lag": number(report.total),
+        "trend": NOTHING if report.total is None else trend_text(trend),
+        "coordinator": str(group.coordinator),
+        "assignor": group.assignor or NOTHING,
+        "epoch": NOTHING if group.epoch is None else str(group.epoch),
+        "assignment_epoch": NOTHING if group.assignment_epoch is None else str(group.assignment_epoch),
+        "topology_epoch": NOTHING if group.topology_epoch is None else str(group.topology_epoch),
+        "partitions_note": _note(len(report.lag), "partition", "largest lag"),
+        "chart_points": lines.points,
+        "chart_text": lines.text,
+        "chart_most": lines.most,
+    }
+    makers: Mapping[str, Callable[[], Iterable[tuple[str, tuple[Cell, ...]]]]] = {
+        "members": lambda: _members(group),
+        "tasks": lambda: _tasks(group),
+        "partitions": lambda: _partitions(report),
+        "topology": lambda: _topology(group),
+        "in_flight": lambda: _in_flight(report),
+    }
+    tables = {each.name: Table(dict(islice(makers[each.name](), MOST_ROWS))) for each in headings(group.type)}
+    return View({name: visible(text) for name, text in texts.items()}, tables)
+
+
+def _note(rows: int, what: str, which: str) -> str:
+    return f"The {MOST_ROWS:,} with the {which} of {count(rows, what)}." if rows > MOST_ROWS else ""
+
+
+def _text(value: object) -> Cell:
+    return Cell(NOTHING if value is None or value == "" else visible(str(value)))
+
+
+def _members(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    for member in group.members:
+        name = _text(member.member_id)
+        client, host = _text(member.client_id), _text(member.host.removeprefix("/"))
+        epoch = _text(member.epoch)
+        partitions = _text(partitions_text(member.partitions))
+        match group.type:
+            case GroupType.STREAMS:
+                process = _text(None if member.streams is None else member.streams.process_id)
+                yield (
+                    member.member_id,
+                    (name, client, host, process, epoch, _text(_tasks_to_come(member)), _text(_to_restore(member))),
+                )
+            case GroupType.SHARE:
+                yield member.member_id, (name, client, host, epoch, partitions)
+            case GroupType.CONSUMER:
+                protocol = Cell("classic" if member.classic else "consumer")
+                to_come = _text(_partitions_to_come(member))
+                yield member.member_id, (name, client, host, epoch, protocol, partitions, to_come)
+            case _:
+                yield member.member_id, (name, client, host, _text(member.instance_id), partitions)
+
+
+def _partitions_to_come(member: GroupMember) -> str | None:
+    if member.target is None or member.target == member.partitions:
+        return None
+    return partitions_text(member.target)
+
+
+def _tasks_to_come(member: GroupMember) -> str | None:
+    """Active tasks and standbys of the target assignment, where they differ from those that the member has."""
+    if member.streams is None:
+        return None
+    now, then = member.streams.tasks, member.streams.target_tasks
+    parts = []
+    for role in (Role.ACTIVE, Role.STANDBY):
+        wanted = {task for task, has in then.items() if has is role}
+        if wanted != {task for task, has in now.items() if has is role}:
+            parts.append(f"{role.value} {partitions_text(sorted(wanted))}")
+    return ", ".join(parts) or None
+
+
+def _to_restore(member: GroupMember) -> str | None:
+    """Changelog records that the member's tasks have yet to restore, as far as it told."""
+    if member.streams is None:
+        return None
+    ends = member.streams.task_end_offsets
+    left = sum(max(0, ends[task] - offset) for task, offset in member.streams.task_offsets.items() if task in ends)
+    return number(left)
+
+
+def _tasks(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """A row a task: which member has it, in which role."""
+    names = short_names(member.member_id for member in group.members)
+    having: dict[TaskId, dict[Role, list[str]]] = {}
+    for member in group.members:
+        if member.streams is None:
+            continue
+        for task, role in member.streams.tasks.items():
+            having.setdefault(task, {}).setdefault(role, []).append(member.instance_id or names[member.member_id])
+    for task in sorted(having):
+        roles = having[task]
+        cells = [_text(", ".join(roles.get(role, ()))) for role in (Role.ACTIVE, Role.STANDBY, Role.WARMUP)]
+        if not roles.get(Role.ACTIVE):
+            cells[0] = Cell("nobody", tone="warn")
+        yield str(task), (_text(task), *cells)
+
+
+def _topology(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    if group.topology is None:
+        return
+    for name, part in group.topology.subtopologies.items():
+        cells = (part.inputs, part.repartition_sinks, [topic.name for topic in part.changelogs])
+        yield name, (_text(name), *(_text(", ".join(each)) for each in cells))
+
+
+def _partitions(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    owners = report.group.owners()
+    names = short_names(member.member_id for member in report.group.members)
+    rows: Iterable[tuple[TopicPartition, PartitionLag]] = report.lag.items()
+    if len(report.lag) > MOST_ROWS:
+        rows = sorted(report.lag.items(), key=lambda row: -(row[1].lag or 0))
+    for at, lag in rows:
+        who = ", ".join(member.instance_id or names[member.member_id] for member in owners.get(at, ()))
+        yield (
+            f"{at.topic}-{at.partition}",
+            (
+                Cell(visible(f"{at.topic}-{at.partition}"), topic_link(at.topic)),
+                Cell(number(lag.committed)),
+                Cell(number(lag.end)),
+                Cell(number(lag.lag)),
+                Cell("nobody", tone="warn") if not who and report.group.members else _text(who),
+            ),
+        )
+
+
+def _in_flight(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """Records of a share group that were handed out and aren't done."""
+    holders = {each.member_id for lag in report.lag.values() for each in lag.in_flight if each.member_id is not None}
+    names = short_names({*holders, *(member.member_id for member in report.group.members)})
+    for at, lag in report.lag.items():
+        for each in lag.in_flight:
+            first, last = each.first_offset, each.last_offset
+            offsets = number(first) if first == last else f"{number(first)} to {number(last)}"
+            yield (
+                f"{at.topic}-{at.partition}:{first}",
+                (
+                    _text(f"{at.topic}-{at.partition}: {offsets}"),
+                    _text(each.state),
+                    Cell(number(each.delivery_count)),
+                    _text(None if each.member_id is None else names[each.member_id]),
+                    Cell(NOTHING if each.locked_until_ms is None else moment(each.locked_until_ms)),
+                ),
+            )
+
+
+def short_names(member_ids: Iterable[str]) -> dict[str, str]:
+    """Ids cut to the length at which they differ; the table of members has them in full."""
+    ids: Sequence[str] = sorted({*member_ids})
+    length = next(length for length in counting(_SHORT) if len({each[:length] for each in ids}) == len(ids))
+    return {each: each if len(each) <= length + 1 else f"{each[:length]}…" for each in ids}

@@ -1,0 +1,20 @@
+"""Addresses of pages. Names are parameters, since browsers would take a path "/groups/.." for another one."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+
+def group_link(group_id: str) -> str:
+    """The page of a group."""
+    return "/group?" + urlencode({"id": group_id})
+
+
+def topic_link(topic: str) -> str:
+    """The page of a topic."""
+    return "/topic?" + urlencode({"name": topic})
+
+
+def records_link(topic: str, partition: int | None = None) -> str:
+    """The page of a topic's last records, or of those of a partition."""
+    return "/records?" + urlencode({"topic": topic} | ({} if partition is None else {"partition": partition}))

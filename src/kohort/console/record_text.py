@@ -1,0 +1,97 @@
+"""Keys, values and headers of records, as a page shows them."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kohort.console.words import visible
+
+MOST_BYTES: Final = 16 * 1024
+"""Bytes that are shown of a key or value."""
+
+_LINE: Final = 16
+
+
+class Form(enum.StrEnum):
+    """How bytes are shown."""
+
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+    HEX = "hex"
+
+
+class Shown(NamedTuple):
+    """Bytes as they are shown.
+
+    Attributes:
+        text: what is seen.
+        form: "null", "empty", "json", "text" or "hex".
+        note: what has to be said about it, "" for nothing.
+    """
+
+    text: str
+    form: str
+    note: str = ""
+
+
+def shown(data: bytes | None, form: Form = Form.AUTO) -> Shown:
+    """Decodes bytes.
+
+    By itself it takes the first that fits: an object or list in JSON, which is indented; UTF-8 without control
+    characters; hex. JSON and text that were asked for and don't fit are shown in hex, and so it says.
+    """
+    if data is None:
+        return Shown("null", "null")
+    if not data:
+        return Shown("", "empty", "empty")
+    if form is not Form.HEX:
+        if form is not Form.TEXT and (found := _json(data, form)) is not None:
+            return found
+        if form is not Form.JSON and (found := _text(data, form)) is not None:
+            return found
+    note = {Form.JSON: "no JSON", Form.TEXT: "no UTF-8"}.get(form, "")
+    return Shown(_hex(data[:MOST_BYTES]), "hex", "; ".join(filter(None, (note, _cut(len(data))))))
+
+
+def _json(data: bytes, form: Form) -> Shown | None:
+    if form is Form.AUTO and not data.lstrip().startswith((b"{", b"[")):
+        return None  # a lone number or word is text
+    if len(data) > MOST_BYTES:
+        return None
+    try:
+        msgspec.json.decode(data)
+        text = msgspec.json.format(data, indent=2).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return Shown(visible(text), "json")
+
+
+def _text(data: bytes, form: Form) -> Shown | None:
+    part = data[:MOST_BYTES]
+    try:
+        text = part.decode()
+    except UnicodeDecodeError as error:
+        if len(part) == len(data) or error.start < len(part) - 3:  # it isn't just the cut
+            return None
+        text = part[: error.start].decode()
+    if form is Form.AUTO and any(char < " " and char not in "\t\n\r" for char in text):
+        return None
+    return Shown(visible(text.replace("\r\n", "\n")), "text", _cut(len(data)))
+
+
+def _cut(size: int) -> str:
+    return f"the first {MOST_BYTES:,} of {size:,} bytes" if size > MOST_BYTES else ""
+
+
+def _hex(data: bytes) -> str:
+    """Sixteen bytes a line, with what is ASCII of them."""
+    lines = []
+    for at in range(0, len(data), _LINE):
+        part = data[at : at + _LINE]
+        plain = "".join(chr(each) if 32 <= each < 127 else "." for each in part)
+        lines.append(f"{at:04x}  {part.hex(' '):<{3 * _LINE - 1}}  {plain}")
+    return "\n".join(lines)

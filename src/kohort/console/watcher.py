@@ -1,0 +1,135 @@
+"""Looks at the cluster's groups again and again, and tells open pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from kohort.client.administration.group_types import GroupListing, GroupType
+from kohort.client.time_limit import time_limit
+from kohort.console.cluster_reader import ClusterError, explain
+from kohort.console.group_book import GroupBook, Summary
+from kohort.console.group_page import GroupReport
+
+EVERY_S: Final = 2.0
+"""From one look to the next."""
+
+BATCH: Final = 500
+"""Groups of one look, unless more are on open pages: of more groups each gets its turn."""
+
+_SHARE: Final = 4
+"""After a look, the watcher rests for so many times as long as it took, so that large clusters aren't kept busy."""
+
+
+class Reads(Protocol):
+    """What the watcher asks; `ClusterReader` has it."""
+
+    async def groups(self) -> list[GroupListing]:
+        """All groups."""
+        ...
+
+    async def look(self, types: Mapping[str, GroupType]) -> dict[str, GroupReport]:
+        """Groups with their members and lag."""
+        ...
+
+
+class Watcher:
+    """What is known of the cluster's groups.
+
+    Args:
+        reader: asks the brokers.
+        every: seconds from one look to the next.
+        batch: groups of one look.
+
+    Attributes:
+        book: all groups, in short, with histories.
+        problem: why the last look failed; "" if it didn't.
+    """
+
+    def __init__(self, reader: Reads, *, every: float = EVERY_S, batch: int = BATCH) -> None:
+        self._reader = reader
+        self._every = every
+        self._batch = batch
+        self._shown: dict[object, Callable[[], Collection[str]]] = {}
+        self._reports: dict[str, GroupReport] = {}
+        self._version = 0
+        self._changed = asyncio.Condition()
+        self._looking = asyncio.Lock()
+        self.book = GroupBook()
+        self.problem = ""
+
+    async def run(self) -> None:
+        """Looks until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await self.look()
+            took = loop.time() - began
+            await asyncio.sleep(max(self._every - took, _SHARE * took))
+
+    async def look(self) -> None:
+        """Looks once: at the list of groups, those on open pages, and some of the others."""
+        async with self._looking:
+            try:
+                self.book.listed(await self._reader.groups())
+                wanted = {group_id for shown in self._shown.values() for group_id in shown()}
+                await self._look_at(self.book.due(wanted, self._batch))
+                self.problem = ""
+            except ClusterError as error:
+                self.problem = f"The cluster doesn't answer as it should, so this may be old: {explain(error)}"
+        async with self._changed:
+            self._version += 1
+            self._changed.notify_all()
+
+    async def look_at(self, *group_ids: str) -> None:
+        """Looks at groups that a page is asked for, and that nobody has looked at yet.
+
+        Raises:
+            ClientError, KafkaError: the cluster doesn't answer, or refuses.
+        """
+        if any(group_id not in self.book.groups for group_id in group_ids):
+            self.book.listed(await self._reader.groups())
+        await self._look_at([group_id for group_id in group_ids if group_id in self.book.groups])
+
+    async def _look_at(self, group_ids: Collection[str]) -> None:
+        types = {group_id: self.book.groups[group_id].listing.type for group_id in group_ids}
+        reports = await self._reader.look(types)
+        now = asyncio.get_running_loop().time()
+        summaries = {group_id: Summary(len(each.group.members), each.total) for group_id, each in reports.items()}
+        self.book.looked(now, summaries, group_ids)
+        open_pages = {group_id for shown in self._shown.values() for group_id in shown()}
+        self._reports = {
+            group_id: report
+            for group_id, report in (self._reports | reports).items()
+            if group_id in self.book.groups and (group_id in open_pages or group_id in reports)
+        }
+
+    def report(self, group_id: str) -> GroupReport | None:
+        """A group as it was when it was last looked at; None unless an open page shows it, or it was just looked at."""
+        return self._reports.get(group_id)
+
+    @contextmanager
+    def showing(self, group_ids: Callable[[], Collection[str]]) -> Iterator[None]:
+        """Within, each look is at these groups, too."""
+        key = object()
+        self._shown[key] = group_ids
+        try:
+            yield
+        finally:
+            del self._shown[key]
+
+    @property
+    def version(self) -> int:
+        """Counts the looks."""
+        return self._version
+
+    async def news(self, after: int, timeout_s: float) -> int:
+        """Waits for a look after that version, at most so long; the version that there is then."""
+        try:
+            async with time_limit(timeout_s), self._changed:
+                await self._changed.wait_for(lambda: self._version > after)
+        except TimeoutError:
+            pass
+        return self._version

@@ -1,0 +1,91 @@
+"""Numbers, times and names as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from kohort.console.trend import Direction, Trend
+
+NOTHING: Final = "–"
+"""What stands where there is no value."""
+
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def number(value: int | None) -> str:
+    """1234567 as 1,234,567."""
+    return NOTHING if value is None else f"{value:,}"
+
+
+def count(value: int, one: str, many: str | None = None) -> str:
+    """1 group, 2 groups."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Two units at most: 3 min 20 s."""
+    left = max(0, round(seconds))
+    if left < 1:
+        return "less than 1 s"
+    if left >= 100 * 86_400:
+        return "more than 99 d"
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        whole, left = divmod(left, size)
+        if whole or parts:
+            parts.append(f"{whole} {unit}" if whole else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts))
+
+
+def pace(per_second: float) -> str:
+    """Records a second, with the digits that matter."""
+    size = abs(per_second)
+    return f"{size:,.0f}/s" if size >= 10 else f"{size:.1f}/s" if size >= 0.1 else f"{size * 60:.1f}/min"
+
+
+def trend_text(trend: Trend) -> str:
+    """A trend in a few words: falling by 120/s, caught up in 3 min 20 s."""
+    if trend.per_second is None or trend.direction in (Direction.UNKNOWN, Direction.CAUGHT_UP, Direction.STEADY):
+        return trend.direction.value
+    text = f"{trend.direction.value} by {pace(trend.per_second)}"
+    return text if trend.caught_up_in is None else f"{text}, caught up in {duration(trend.caught_up_in)}"
+
+
+def moment(ms: int) -> str:
+    """A time in ms since 1970, in UTC; -1 stands for none."""
+    if ms < 0:
+        return NOTHING
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+
+
+def numbers(values: Iterable[int]) -> str:
+    """Whole numbers, with ranges: 0–3, 7."""
+    runs: list[list[int]] = []
+    for value in sorted(values):
+        if runs and value <= runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def partitions_text(partitions: Iterable[tuple[str, int]]) -> str:
+    """Partitions by topic, or tasks by subtopology: flights: 0–3; weather: 1."""
+    found: dict[str, list[int]] = {}
+    for name, value in partitions:
+        found.setdefault(name, []).append(value)
+    return "; ".join(f"{name}: {numbers(some)}" for name, some in sorted(found.items())) or NOTHING
+
+
+def visible(text: str) -> str:
+    """`text` with escapes for characters that would be obeyed instead of shown, such as marks of right-to-left text."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)

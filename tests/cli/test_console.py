@@ -1,0 +1,87 @@
+"""`kohort console`, as a user calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import pytest
+
+from kohort.client.admin import Admin
+from kohort.client.types import TopicPartition
+from kohort.testing import Broker
+from tests.cli.support import invoke
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A console in a process of its own, and its address."""
+    command = [sys.executable, "-m", "kohort.cli", "console", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out: IO[str] | None = process.stdout
+            assert out is not None
+            yield process, out.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_it_says_where_it_is_shows_the_cluster_and_ends_by_a_signal() -> None:
+    with Broker() as broker:
+        asyncio.run(commit(broker.bootstrap_servers))
+        with started("-b", broker.bootstrap_servers) as (process, address):
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(f"{address}group?id=billing") as answer:
+                assert ">billing</h1>" in answer.read().decode()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 143
+            assert process.stderr is not None
+            assert process.stderr.read() == ""
+
+
+async def commit(servers: str) -> None:
+    async with Admin(servers) as admin:
+        await admin.topics.create("orders")
+        await admin.group_offsets.alter("billing", {TopicPartition("orders", 0): 0})
+
+
+def test_it_reads_a_secured_cluster_by_a_clients_settings() -> None:
+    with (
+        Broker(secure=True) as broker,
+        started("--config", str(broker.security.admin.java_file)) as (_, address),
+        urllib.request.urlopen(f"{address}topics") as answer,
+    ):
+        assert "0 topics" in answer.read().decode()
+
+
+def test_others_than_this_machine_are_told_of() -> None:
+    with Broker() as broker, started("-b", broker.bootstrap_servers, "--host", "0.0.0.0") as (process, address):
+        assert address.startswith("http://0.0.0.0:")
+        assert process.stderr is not None
+        assert "others than this machine may reach it" in process.stderr.readline()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--host", "203.0.113.1"], 1, "can't listen on 203.0.113.1, port 8090"),
+        (["--every", "0"], 2, "--every"),
+    ],
+)
+def test_wrong_calls(arguments: list[str], code: int, said: str) -> None:
+    with Broker() as broker:
+        found = invoke("console", *arguments, servers=broker.bootstrap_servers)
+    assert found.exit_code == code
+    assert said in found.stderr
+
+
+def test_a_cluster_that_does_not_answer_ends_it() -> None:
+    found = invoke("console", "--timeout", "0.3", servers="127.0.0.1:1")
+    assert found.exit_code == 1
+    assert "127.0.0.1:1" in found.stderr

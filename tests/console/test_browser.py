@@ -1,0 +1,201 @@
+"""The console's pages in a browser: they do what they should, and everybody can use them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from kohort.client.admin import Admin
+from kohort.client.producer import Producer
+from kohort.client.types import TopicPartition
+from kohort.testing import Broker
+from tests.client.administration.members import join_classic, join_streams
+from tests.console.running import Console, console
+from tests.interop.toolchains import BUILD_S, axe, playwright
+from tests.tools import CHROMIUM
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(BUILD_S)]
+
+HTML = "<script>alert('1')</script>\"&<b>"
+"""In names, keys and headers."""
+
+PAGES = {
+    "groups": "/groups",
+    "filtered": "/groups?q=no+such+group",
+    "classic": "/group?" + urlencode({"id": HTML}),
+    "streams": "/group?id=app",
+    "topics": "/topics",
+    "topic": "/topic?name=orders",
+    "records": "/records?topic=orders",
+    "missing": "/missing",
+}
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+UP_TO_DATE = "Up to date"
+
+
+class Tab:
+    """A page in a browser, and what it complained about.
+
+    Attributes:
+        page: Playwright's.
+        at: the console.
+        admin: of the cluster.
+    """
+
+    def __init__(self, page: Any, at: Console, admin: Admin) -> None:
+        self.page, self.at, self.admin = page, at, admin
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self._console(message))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
+
+    def _console(self, message: Any) -> None:
+        if message.type in ("error", "warning") and "404 (Not Found)" not in message.text:
+            self.complaints.append(message.text)
+
+    async def open(self, path: str) -> None:
+        """Opens a page of the console, until it hears what changes."""
+        await self.page.goto(f"http://127.0.0.1:{self.at.port}{path}")
+        if await self.page.locator("body[data-events]").count():
+            await self.page.get_by_text(UP_TO_DATE).wait_for()
+
+    async def text(self, name: str) -> str:
+        """One of the texts that change."""
+        return str(await self.page.text_content(f"[data-text={name}]"))
+
+    async def becomes(self, name: str, text: str) -> None:
+        """Waits for such a text."""
+        await self.page.wait_for_function(
+            "([name, text]) => document.querySelector(`[data-text=${name}]`).textContent === text", arg=[name, text]
+        )
+
+
+def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
+    """Runs a test with a page of a browser beside a console of a cluster with groups and records."""
+    CHROMIUM.require()
+    sys.path.append(str(playwright()))
+    try:
+        from playwright.async_api import async_playwright  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(str(playwright()))
+
+    async def whole() -> None:
+        async with cluster() as (servers, admin), console(servers) as at, async_playwright() as driver:
+            browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+            try:
+                page = await (await browser.new_context(**context)).new_page()
+                tab = Tab(page, at, admin)
+                await work(tab)
+                assert tab.complaints == []
+            finally:
+                await browser.close()
+
+    asyncio.run(whole())
+
+
+@asynccontextmanager
+async def cluster() -> AsyncIterator[tuple[str, Admin]]:
+    """A broker, where it is, and who administers it."""
+    async with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        servers = broker.bootstrap_servers
+        await admin.topics.create("orders", partitions=2)
+        async with Producer(servers) as producer:
+            for number in range(20):
+                value = b'{"n": %d, "list": [1, 2, 3, 4, 5, 6, 7, 8, 9]}' % number
+                await producer.send("orders", value, key=HTML.encode(), partition=number % 2)
+            await (await producer.send("orders", b"\xff\0", partition=1, headers=[(HTML, HTML.encode())]))
+        await join_classic(servers, HTML, P0)
+        await join_streams(servers, "app", "orders")
+        await admin.group_offsets.alter("billing", {P0: 1, P1: 10})
+        yield servers, admin
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 320])
+def test_everybody_can_use_the_pages(scheme: str, width: int) -> None:
+    """By axe-core's rules, with all details open; and no page is wider than the screen, be it a phone's."""
+
+    async def work(tab: Tab) -> None:
+        found = []
+        for name, path in PAGES.items():
+            await tab.open(path)
+            await tab.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+            session = await tab.page.context.new_cdp_session(tab.page)  # past the content security policy
+            await session.send("Runtime.evaluate", {"expression": axe()})
+            violations = (await tab.page.evaluate("axe.run()"))["violations"]
+            found += [(name, each["id"], [node["html"][:200] for node in each["nodes"]]) for each in violations]
+            if await tab.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                found.append((name, "wider than the screen", []))
+        assert found == []
+
+    in_browser(work, color_scheme=scheme, viewport={"width": width, "height": 740})
+
+
+def test_a_page_that_is_open_shows_what_changes() -> None:
+    async def work(tab: Tab) -> None:
+        await tab.open("/group?id=billing")
+        assert await tab.text("lag") == "10"
+        await tab.admin.group_offsets.alter("billing", {P0: 4})
+        await tab.at.watcher.look()
+        await tab.becomes("lag", "7")
+        row = tab.page.locator("[data-table=partitions] [data-key=orders-0]")
+        assert (await row.inner_text()).split() == ["orders-0", "4", "10", "6", "–"]
+        assert len((await tab.page.get_attribute("polyline", "points")).split()) >= 2
+
+        await tab.open("/groups?q=b")
+        await tab.admin.group_offsets.alter(f"b{HTML}", {P0: 0})
+        await tab.admin.groups.delete("billing")
+        await tab.at.watcher.look()
+        rows = tab.page.locator("[data-table=groups] tbody tr")
+        await rows.filter(has_text=f"b{HTML}").wait_for()
+        assert await rows.count() == 2
+        await tab.page.get_by_role("link", name=f"b{HTML}").click()
+        assert await tab.page.text_content("h1") == f"b{HTML}"
+
+    in_browser(work)
+
+
+def test_updates_are_paused_by_keyboard() -> None:
+    async def work(tab: Tab) -> None:
+        await tab.open("/group?id=billing")
+        await tab.page.focus("#pause")
+        await tab.page.keyboard.press("Enter")
+        await tab.page.get_by_text("Paused").wait_for()
+        await tab.admin.group_offsets.alter("billing", {P0: 4})
+        await tab.at.watcher.look()
+        assert await tab.text("lag") == "10"
+        await tab.page.keyboard.press("Enter")
+        await tab.becomes("lag", "7")
+
+    in_browser(work)
+
+
+def test_the_focus_stays_where_it_is_while_rows_move() -> None:
+    async def work(tab: Tab) -> None:
+        await tab.open("/groups?sort=lag")
+        link = tab.page.get_by_role("link", name="billing")
+        await link.focus()
+        await tab.admin.group_offsets.alter("largest", {P0: 0, P1: 0})
+        await tab.at.watcher.look()
+        await tab.page.get_by_role("link", name="largest").wait_for()
+        assert await link.evaluate("each => each === document.activeElement")
+
+    in_browser(work)
+
+
+def test_pages_work_without_scripts() -> None:
+    async def work(tab: Tab) -> None:
+        await tab.page.goto(f"http://127.0.0.1:{tab.at.port}/groups")
+        await tab.page.get_by_label("Name has").fill("bill")
+        await tab.page.get_by_role("button", name="Show").click()
+        await tab.page.get_by_role("link", name="billing").click()
+        assert await tab.text("lag") == "10"
+        assert not await tab.page.is_visible("#live")
+
+    in_browser(work, java_script_enabled=False)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kohort.console.history import Sample
+from kohort.console.trend import LEAST_SAMPLES, Direction, trend
+
+LAGS = st.lists(st.tuples(st.integers(1, 1_000), st.integers(0, 10**12)), max_size=30).map(
+    lambda steps: [
+        Sample(float(sum(step for step, _ in steps[: at + 1])), value) for at, (_, value) in enumerate(steps)
+    ]
+)
+
+
+def line(start: int, step: int, count: int, every: float = 2.0) -> list[Sample]:
+    return [Sample(at * every, start + at * step) for at in range(count)]
+
+
+def test_a_lag_that_falls_says_when_it_is_caught_up() -> None:
+    found = trend(line(1_000, -20, 6))
+    assert (found.direction, found.per_second, found.caught_up_in) == (Direction.FALLING, -10.0, 90.0)
+
+
+def test_a_lag_that_grows_is_never_caught_up() -> None:
+    found = trend(line(1_000, 20, 6))
+    assert (found.direction, found.per_second, found.caught_up_in) == (Direction.RISING, 10.0, None)
+
+
+@pytest.mark.parametrize(
+    ("samples", "direction"),
+    [
+        ([], Direction.UNKNOWN),
+        (line(10, -1, LEAST_SAMPLES - 1), Direction.UNKNOWN),
+        (line(0, 0, 1), Direction.CAUGHT_UP),
+        (line(5, -1, 6), Direction.CAUGHT_UP),
+        (line(1_000_000, 10, 6), Direction.STEADY),
+        (line(7, 0, 6), Direction.STEADY),
+    ],
+)
+def test_directions(samples: list[Sample], direction: Direction) -> None:
+    assert trend(samples).direction is direction
+
+
+@given(LAGS)
+def test_a_time_is_told_where_a_lag_falls_and_only_there(samples: list[Sample]) -> None:
+    found = trend(samples)
+    assert (found.caught_up_in is not None) == (found.direction is Direction.FALLING)
+    if found.caught_up_in is not None:
+        assert found.per_second is not None
+        assert found.caught_up_in > 0 > found.per_second
+    if samples and samples[-1].value == 0:
+        assert found.direction is Direction.CAUGHT_UP
+
+
+@given(LAGS, st.integers(-(10**6), 10**6))
+def test_a_trend_depends_on_no_clock(samples: list[Sample], shift: int) -> None:
+    assert trend([Sample(each.at + shift, each.value) for each in samples]) == trend(samples)
+
+
+@given(st.integers(-50, 50), st.integers(9, 30), st.data())
+def test_one_value_that_is_off_turns_nothing(step: int, count: int, data: st.DataObject) -> None:
+    """A commit that is late, or a burst of records."""
+    assume(step)
+    samples = line(1_000_000, step * 10_000, count)
+    at = data.draw(st.integers(0, count - 2))
+    samples[at] = Sample(samples[at].at, data.draw(st.integers(0, 10**9)))
+    assert trend(samples).direction in (Direction.RISING if step > 0 else Direction.FALLING, Direction.CAUGHT_UP)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**4), st.floats(0.1, 100))
+def test_at_an_even_pace_the_time_is_exact(left: int, step: int, every: float) -> None:
+    samples = [Sample(at * every, left + (10 - at) * step) for at in range(11)]
+    found = trend(samples)
+    assume(found.direction is Direction.FALLING)
+    assert found.caught_up_in == pytest.approx(left / (step / every), rel=1e-6)
