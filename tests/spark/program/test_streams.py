@@ -333,6 +333,27 @@ class Frame:
         return "DataFrame[id: string]"
 
 
+class Column:
+    """A Column, as far as a program's methods look at it: it has a field of any name, and no truth."""
+
+    __module__ = "pyspark.sql.classic.column"
+
+    def __getattr__(self, name: str) -> Column:
+        return self
+
+    def __bool__(self) -> bool:
+        raise ValueError("CANNOT_CONVERT_COLUMN_INTO_BOOL")
+
+    def __repr__(self) -> str:
+        return "Column<'id'>"
+
+
+def test_a_column_is_no_stream() -> None:
+    flights: Any = stream(StreamsApp("app"))
+    with pytest.raises(ProgramError, match="not Column<'id'>"):
+        flights.join_stream(Column(), "origin", within="1 hour", grace="1 minute")
+
+
 def test_a_dataframe_is_no_stream_and_no_table() -> None:
     app: Any = StreamsApp("app")
     flights: Any = stream(app)

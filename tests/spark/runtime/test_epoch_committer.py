@@ -165,14 +165,22 @@ def test_the_epoch_has_changed() -> None:
     ]  # fmt: skip
 
 
-def test_a_row_that_no_broker_takes_is_told_with_its_store() -> None:
+@pytest.mark.parametrize(
+    "writes",
+    [
+        EpochWrites(changelogs={("by-day", "by-day-changelog", 0): ROWS}),
+        EpochWrites(sent=[("by-day-changelog", ROWS)]),
+    ],
+    ids=["changelog", "output"],
+)
+def test_a_row_that_no_broker_takes_is_told_with_its_topic(writes: EpochWrites) -> None:
     committer = EpochCommitter(
         lambda: _Producer({"send": [ValueError("a row is too large")]}, [], 0),  # type: ignore[arg-type, return-value]
         None,  # type: ignore[arg-type]
         _Member(),  # type: ignore[arg-type]
     )
-    with pytest.raises(ValueError, match=r"store 'by-day': a row is too large; what is kept of a key has to fit"):
-        asyncio.run(committer.send(EpochWrites(changelogs={("by-day", "changelog", 0): ROWS}), OFFSETS))
+    with pytest.raises(ValueError, match=r"^topic 'by-day-changelog': a row is too large$"):
+        asyncio.run(committer.send(writes, OFFSETS))
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,10 @@ def instead_of(given: object) -> str:
     """What to write where a stream or a table is wanted, and something of Spark's is given; "" for anything else."""
     if not of_spark(given):
         return ""
-    if getattr(given, "isStreaming", False):
+    streams = getattr(given, "isStreaming", None)  # a Column has a field of any name, which is a Column
+    if not isinstance(streams, bool):
+        return ""
+    if streams:
         return "; it is a stream of Spark's own: read its topic by app.stream(topic, schema=…) or app.table"
     return (
         "; a DataFrame that doesn't change is joined or added in a transform, .transform(lambda df: df.join(other, …))"

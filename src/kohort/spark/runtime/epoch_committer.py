@@ -92,21 +92,25 @@ class EpochCommitter:
         await producer.begin_transaction()
         await probe("begun")
         for topic, table in writes.routed:
-            await producer.send_table(topic, await self._routed(topic, table))
-            await probe(f"sent {topic}")
+            await self._table(producer, topic, await self._routed(topic, table))
         for topic, table in writes.sent:
-            await producer.send_table(topic, table)
-            await probe(f"sent {topic}")
+            await self._table(producer, topic, table)
         self._changelogs = {}
         for (store, topic, partition), table in writes.changelogs.items():
-            try:
-                self._changelogs[store, partition] = await producer.send_table(topic, table, partition=partition)
-            except ValueError as error:
-                raise ValueError(f"store {store!r}: {error}; what is kept of a key has to fit into a record") from error
-            await probe(f"sent {topic}")
+            self._changelogs[store, partition] = await self._table(producer, topic, table, partition)
         # The member's epoch is asked for here, as late as can be: it may have changed since the epoch began.
         await producer.send_offsets_to_transaction(offsets, self._member.group_metadata())
         await probe("offsets")
+
+    async def _table(
+        self, producer: Producer, topic: str, table: pa.Table, partition: int | None = None
+    ) -> TableDelivery:
+        try:
+            delivery = await producer.send_table(topic, table, partition=partition)
+        except ValueError as error:  # of a row that is too large, say: a store's name is in that of its changelog
+            raise ValueError(f"topic {topic!r}: {error}") from error
+        await self._probe(f"sent {topic}")
+        return delivery
 
     async def missing(self, topics: Collection[str]) -> frozenset[str]:
         """Those of some topics that aren't there, as it is now or later.
