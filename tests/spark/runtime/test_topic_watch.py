@@ -48,7 +48,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None], Sto
         topic_watch, "matched_topics", lambda _, names: {"o.*": tuple(name for name in names if name[0] == "o")}
     )
     monkeypatch.setattr(topic_watch, "with_topics", lambda _, found: found["o.*"])
-    program: Any = SimpleNamespace(topology=SimpleNamespace(source_patterns={"o.*"}))
+    program: Any = SimpleNamespace(application_id="app", topology=SimpleNamespace(source_patterns={"o.*"}))
     client: Any = None
     return lambda once, stopping: run_with_topics(program, client, once, stopping)
 

@@ -167,16 +167,24 @@ class GroupOffsets:
         committed: Outcomes[str, Committed] = await self._router.ask_nodes(known, BY_COORDINATOR, ask, deadline)
         more = partitions or {}
         wanted = {group_id: sorted({*some, *more.get(group_id, ())}) for group_id, some in committed.items()}
-        ends = {}
-        for level in ("read_uncommitted", "read_committed"):
-            at_level = {at for group_id, some in wanted.items() if _isolation(types[group_id]) == level for at in some}
-            ends[level] = await self._ends(sorted(at_level), deadline, level)
-        return {
-            group_id: {
-                at: _lag_of(committed[group_id].get(at), ends[_isolation(types[group_id])].get(at)) for at in some
-            }
-            for group_id, some in wanted.items()
-        }
+        at_level: dict[str, set[TopicPartition]] = {"read_uncommitted": set(), "read_committed": set()}
+        unread: set[TopicPartition] = set()
+        for group_id, some in wanted.items():
+            at_level[_isolation(types[group_id])].update(some)
+            if types[group_id] is not GroupType.SHARE:
+                unread.update(at for at in some if at not in committed[group_id])
+        firsts, *found = await asyncio.gather(
+            self._look_up(sorted(unread), OffsetSpec.EARLIEST, deadline),
+            *(self._ends(sorted(some), deadline, level) for level, some in at_level.items()),
+        )
+        ends = dict(zip(at_level, found, strict=True))
+
+        def lag(group_id: str, at: TopicPartition) -> PartitionLag:
+            kind, offset = types[group_id], committed[group_id].get(at)
+            is_unread = offset is None and kind is not GroupType.SHARE
+            return _lag_of(offset, ends[_isolation(kind)].get(at), firsts.get(at) if is_unread else None)
+
+        return {group_id: {at: lag(group_id, at) for at in some} for group_id, some in wanted.items()}
 
     async def _ends(
         self, partitions: Iterable[TopicPartition], deadline: Deadline, isolation_level: str
@@ -332,9 +340,13 @@ def _isolation(kind: GroupType) -> str:
     return "read_committed" if kind is GroupType.STREAMS else "read_uncommitted"
 
 
-def _lag_of(offset: OffsetAndMetadata | ShareOffset | None, end: OffsetAndTimestamp | None) -> PartitionLag:
+def _lag_of(
+    offset: OffsetAndMetadata | ShareOffset | None,
+    end: OffsetAndTimestamp | None,
+    first: OffsetAndTimestamp | None,
+) -> PartitionLag:
     if not isinstance(offset, ShareOffset):
-        return _partition_lag(offset, end)
+        return _partition_lag(offset, end, first=first)
     told = offset.lag if offset.lag >= 0 else None
     return _partition_lag(OffsetAndMetadata(offset.start, offset.leader_epoch), end, told, offset.in_flight)
 
