@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kohort.client.config import ClientConfig
 from kohort.spark.runtime import topic_watch
 from kohort.spark.runtime.shutdown import Shutdown
 from kohort.spark.runtime.topic_watch import run_with_topics
@@ -49,7 +50,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None], Sto
     )
     monkeypatch.setattr(topic_watch, "with_topics", lambda _, found: found["o.*"])
     program: Any = SimpleNamespace(application_id="app", topology=SimpleNamespace(source_patterns={"o.*"}))
-    client: Any = None
+    client = ClientConfig(bootstrap_servers="127.0.0.1:1")
     return lambda once, stopping: run_with_topics(program, client, once, stopping)
 
 
