@@ -99,9 +99,16 @@ def test_where_no_member_can_be_named_it_says_what_is_going_on(kind: GroupType, 
     assert said in sentence
 
 
+def test_nobody_can_come_to_an_epoch_that_is_not_placed_yet() -> None:
+    placing = replace(
+        group(GroupType.CONSUMER, "Assigning", [member("one"), member("two", has=[1], target=[])]), epoch=5
+    )
+    assert awaited(placing) == ["waiting for the broker to place what there is"]
+
+
 def test_of_a_classic_group_those_who_have_yet_to_join() -> None:
-    """As `kohort serve` tells: those that have joined have their subscriptions."""
-    members = [replace(member("one"), topics=("t",)), member("two"), member("three")]
+    """As `kohort serve` tells: those that have joined have what they joined with, topics or something else."""
+    members = [replace(member("one"), has_metadata=True), member("two"), member("three")]
     (sentence,) = awaited(group(GroupType.CLASSIC, "PreparingRebalance", members))
     assert sentence.startswith("waiting for two, three to join again: ")
 

@@ -25,15 +25,22 @@ def at() -> Iterator[Cluster]:
         yield found
 
 
-def completed(line: str, servers: str) -> tuple[list[str], str]:
-    """What bash is given for a line, and what its user sees of errors."""
+PATIENT = "from kohort.cli import main; from kohort.cli.client import completion; completion._PATIENCE_S = 60; main()"
+
+
+def completed(line: str, servers: str, *start: str) -> tuple[list[str], str]:
+    """What bash is given for a line, and what its user sees of errors.
+
+    Args:
+        start: how Python is started.
+    """
     completing = {"_KOHORT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     done = subprocess.run(
-        [sys.executable, "-m", "kohort.cli"],
+        [sys.executable, *start],
         capture_output=True,
         text=True,
         env=os.environ | completing | {"KOHORT_BOOTSTRAP_SERVERS": servers},
-        timeout=60,
+        timeout=100,
     )
     return sorted(done.stdout.split()), done.stderr
 
@@ -58,7 +65,7 @@ def completed(line: str, servers: str) -> tuple[list[str], str]:
     ],
 )
 def test_names_and_words(at: Cluster, line: str, words: list[str]) -> None:
-    assert completed(line, at.servers) == (words, "")
+    assert completed(line, at.servers, "-c", PATIENT) == (words, "")
 
 
 @pytest.mark.parametrize("servers", ["closed", "not an address"])
@@ -66,4 +73,4 @@ def test_without_a_cluster_there_is_nothing_and_no_error(servers: str) -> None:
     if servers == "closed":
         with socket.create_server(("127.0.0.1", 0)) as taken:
             servers = f"127.0.0.1:{taken.getsockname()[1]}"
-    assert completed("kohort topics describe ", servers) == ([], "")
+    assert completed("kohort topics describe ", servers, "-m", "kohort.cli") == ([], "")

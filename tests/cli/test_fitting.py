@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -12,12 +14,19 @@ from kohort.cli.client.tables import table
 IDS = ("0f8b3c52-6c1c-4a5f-9d1e-1b2f3a4c5d6e", "0f8b3c52-6c1c-4a5f-9d1e-1b2f3a4c5d6f")
 
 
-def shown(made: Table, width: int, *, terminal: bool = True) -> list[str]:
-    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
+class Screen(io.StringIO):
+    """A terminal's file."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(made: Table, width: int, *, terminal: bool = True, colours: bool | None = None) -> list[str]:
+    file = Screen() if terminal else io.StringIO()
+    console = Console(file=file, width=width, force_terminal=colours, color_system=None, legacy_windows=False)
     console.print(made)
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    assert all(len(line) <= width for line in lines)
+    lines = file.getvalue().splitlines()
+    assert all(cell_len(line) <= width for line in lines)
     return [line.rstrip() for line in lines if line.strip() and "──" not in line]
 
 
@@ -48,13 +57,13 @@ def test_names_are_cut_in_the_middle_before_anything_wraps() -> None:
 def test_rows_are_stacked_where_names_would_be_cut_too_short() -> None:
     assert shown(members(), 30) == [
         "A group",
-        IDS[0][:30],
-        IDS[0][30:],
+        f"Member {IDS[0][:23]}",
+        f"       {IDS[0][23:]}",
         "  Client kohort",
         "  Active 0: 0-3; 1: 0-3",
         "  Epoch  1,200,000",
-        IDS[1][:30],
-        IDS[1][30:],
+        f"Member {IDS[1][:23]}",
+        f"       {IDS[1][23:]}",
         "  Client kohort",
         "  Active 0: 0-3; 1: 0-3",
         "  Epoch  1,200,000",
@@ -70,7 +79,26 @@ def test_words_wrap_before_rows_are_stacked() -> None:
     ]
 
 
-def test_in_a_pipe_nothing_is_cut() -> None:
+def test_a_first_column_without_a_heading_has_none_in_stacked_rows() -> None:
+    made = table(("", ">Records"), [("everything", 7)])
+    assert shown(made, 14) == ["everything", "  Records 7"]
+
+
+def test_names_are_cut_by_the_cells_that_they_take() -> None:
+    """Characters of some scripts are two cells wide."""
+    made = table(("Topic", ">Records"), [("注文" * 10, 7), ("orders-of-" * 4, 8)])
+    assert shown(made, 32) == [
+        " Topic                  Records",
+        " 注文注文注…注文注文          7",
+        " orders-of-…rders-of-         8",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("colours", [None, True])
+def test_in_a_pipe_nothing_is_cut(width: int, colours: bool | None) -> None:
+    """Whatever COLUMNS and FORCE_COLOR say."""
     name = "n" * 200
     made = table(("Name", "Other"), [(name, "x")])
-    assert "".join(line.split()[0] for line in shown(made, 160, terminal=False)[1:]) == name
+    lines = shown(made, width, terminal=False, colours=colours)
+    assert "".join(line.split()[0] for line in lines[1:]) == name

@@ -61,6 +61,12 @@ def test_csv_rows_become_objects(topics: Topics, topic: str, tmp_path: Path) -> 
     ]
 
 
+def test_an_empty_key_of_csv_is_none(topics: Topics, topic: str, tmp_path: Path) -> None:
+    data = b"id,x\na,1\n,2\n"
+    found = produced(topics, topic, tmp_path / "csv", data, "-f", "csv", "--key", "id", "--null-keys", "-p", "0")
+    assert found == [(b"a", b'{"id":"a","x":"1"}'), (None, b'{"id":"","x":"2"}')]
+
+
 def test_typed_csv_has_numbers(topics: Topics, topic: str, tmp_path: Path) -> None:
     found = produced(topics, topic, tmp_path / "csv", b"id,ok,x\n7,true,1.5\n8,false,\n", "-f", "csv", "--typed")
     assert found == [(None, b'{"id":7,"ok":true,"x":1.5}'), (None, b'{"id":8,"ok":false,"x":null}')]
@@ -180,7 +186,8 @@ def test_settings_out_of_a_file(topics: Topics, topic: str, tmp_path: Path) -> N
             1,
         ),
         (["-f", "json", "--key", "a"], b'{"a":1}\n{"a":null}\n', "line 2: the field 'a' is null, and it is the key", 1),
-        (["-f", "csv", "--typed", "--key", "a"], b"a,b\n1,2\n,3\n4,5\n", "row 3: the field 'a' is null", 1),
+        (["-f", "csv", "--typed", "--key", "a"], b"a,b\n1,2\n,3\n4,5\n", "row 3: the field 'a' is empty", 1),
+        (["-f", "csv", "--key", "a"], b"a,b\n1,2\n,3\n4,5\n", "row 3: the field 'a' is empty, and it is the key", 1),
         (["-f", "records"], b'{"value":"x"}\n{"value":"=","value_encoding":"base64"}\n', "line 2: base64", 1),
         (["-K", ":"], b"a:1\nb\nc:2\n", "line 2: there is no key separator ':'", 1),
         (["-f", "csv"], b"a,b\n1,2\n3\n", "row 3: 2 fields wanted, as in the first row, and there are 1", 0),

@@ -14,6 +14,7 @@ from kohort.cli.client.admin import confirm, existing_groups, with_admin
 from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import fail, out, print_json, print_lines, printable
+from kohort.plurals import several
 
 if TYPE_CHECKING:
     from kohort.cli.client.app_report import AppReport
@@ -258,10 +259,9 @@ def _check(found: Belongings) -> None:
         kind = f" of {group.protocol_type}" if group.protocol_type else ""
         fail(f"{found.application_id} is a {group.type.value} group{kind}, not a streams application's", 1)
     if group.members:
-        count = f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}"
         fail(
-            f"{found.application_id} has {count}: stop all instances first, or if they are gone, wait for their "
-            "session timeout; nothing was done",
+            f"{found.application_id} has {several(len(group.members), 'member')}: stop all instances first, or if they "
+            "are gone, wait for their session timeout; nothing was done",
             1,
         )
 

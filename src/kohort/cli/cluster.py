@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kohort.cli.client.admin import with_admin
+from kohort.cli.client.errors import explain
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
-from kohort.cli.terminal import out, print_json, printable
+from kohort.cli.terminal import complain, out, print_json, printable
+from kohort.client.errors import ClientError
 from kohort.plurals import several
+from kohort.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from kohort.client.administration.cluster_info import ClusterDescription
     from kohort.client.administration.group_types import GroupListing
     from kohort.client.types import TopicInfo
+
+    _Groups = Sequence[GroupListing] | ClientError | KafkaError
 
 
 def command(
@@ -34,17 +40,35 @@ def command(
 
     It shows what the user may see. More is in kohort topics describe, groups describe and features describe.
     """
+
+    async def read(admin: Admin) -> tuple[ClusterDescription, Mapping[str, TopicInfo], _Groups]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        cluster = await admin.cluster.describe()
+        topics = await admin.topics.list(internal=internal)
+        try:  # in what is left of the timeout, so that the rest can be shown after it
+            return cluster, topics, await admin.groups.list(timeout_ms=max(1, int((until - loop.time()) * 1000)))
+        except (ClientError, KafkaError) as error:
+            return cluster, topics, error
+
+    cluster, topics, found = with_admin(bootstrap_server, config, timeout, read)
+    problem = found if isinstance(found, Exception) else None
+    groups = None if isinstance(found, Exception) else found
+    if as_json:
+        _print_json(cluster, topics, groups)
+    else:
+        _show(cluster, topics, groups)
+    if problem is not None:
+        complain(f"the groups can't be listed: {explain(problem)}")
+        raise typer.Exit(1)
+
+
+def _print_json(
+    cluster: ClusterDescription, topics: Mapping[str, TopicInfo], groups: Sequence[GroupListing] | None
+) -> None:
     from kohort.cli.client.group_report import listing_as_json
     from kohort.cli.client.topic_report import topics_as_json
 
-    async def read(admin: Admin) -> tuple[ClusterDescription, Mapping[str, TopicInfo], Sequence[GroupListing]]:
-        cluster = await admin.cluster.describe()
-        return cluster, await admin.topics.list(internal=internal), await admin.groups.list()
-
-    cluster, topics, groups = with_admin(bootstrap_server, config, timeout, read)
-    if not as_json:
-        _show(cluster, topics, groups)
-        return
     leads = _leads(topics)
     brokers = [
         {"node_id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack, "leads": leads[each.node_id]}
@@ -56,12 +80,12 @@ def command(
             "controller": cluster.controller,
             "brokers": brokers,
             "topics": topics_as_json(topics.values()),
-            "groups": [listing_as_json(group) for group in groups],
+            "groups": None if groups is None else [listing_as_json(group) for group in groups],
         }
     )
 
 
-def _show(cluster: ClusterDescription, topics: Mapping[str, TopicInfo], groups: Sequence[GroupListing]) -> None:
+def _show(cluster: ClusterDescription, topics: Mapping[str, TopicInfo], groups: Sequence[GroupListing] | None) -> None:
     from rich.text import Text
 
     from kohort.cli.client.group_report import groups_table
@@ -69,12 +93,13 @@ def _show(cluster: ClusterDescription, topics: Mapping[str, TopicInfo], groups: 
     from kohort.cli.client.topic_report import topics_table
 
     partitions = sum(len(topic.partitions) for topic in topics.values())
-    counts = (
+    counts = [
         several(len(cluster.brokers), "broker"),
         several(len(topics), "topic"),
         several(partitions, "partition"),
-        several(len(groups), "group"),
-    )
+    ]
+    if groups is not None:
+        counts.append(several(len(groups), "group"))
     out.print(Text(f"cluster {printable(cluster.cluster_id or 'without an id')}: {', '.join(counts)}"), soft_wrap=True)
     leads = _leads(topics)
     rows = [

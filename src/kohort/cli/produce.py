@@ -43,7 +43,10 @@ def command(
         str | None, typer.Option(metavar="FIELD", help="Of JSON, CSV and Parquet: the field whose value is the key.")
     ] = None,
     null_keys: Annotated[
-        bool, typer.Option("--null-keys", help="Send records whose key field is missing or null, without a key.")
+        bool,
+        typer.Option(
+            "--null-keys", help="Send records whose key field is missing or null, or empty in CSV, without a key."
+        ),
     ] = False,
     delimiter: Annotated[str, typer.Option(metavar="CHAR", help="Between the fields of CSV.")] = ",",
     typed: Annotated[

@@ -65,7 +65,7 @@ def test_newer_versions_of_what_consumers_say_are_read_as_far_as_they_are_known(
 def test_what_other_clients_say_to_each_other_is_their_own_affair() -> None:
     for bytes_ in (b"", b"\x00", b"\x00\x01\xff\xff\xff\xff", b"{json}"):
         (member,) = classic_group(group_of(classic_member(bytes_, bytes_)), AT).members
-        assert (member.topics, member.partitions) == ((), ())
+        assert (member.topics, member.partitions, member.has_metadata) == ((), (), bool(bytes_))
     (member,) = classic_group(group_of(classic_member(b"", versioned(ASSIGNMENT, 3, 3)), "connect"), AT).members
     assert member.partitions == ()
 

@@ -16,10 +16,11 @@ import pytest
 
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
+from kohort.spark.runtime import instance as instance_module
 from kohort.spark.runtime import task_offset_reporting
 from kohort.spark.runtime.chain_runner import THREAD_NAME
 from kohort.spark.runtime.instance import Instance
-from kohort.spark.state import StateDirectoryError
+from kohort.spark.state import StateDirectory, StateDirectoryError
 from kohort.streams.tasks import TaskId
 from kohort.testing.broker import Broker
 from tests.spark.runtime.counting import Counting, plan, settings
@@ -100,7 +101,11 @@ def with_instances(broker: Broker, home: Path, scenario: Callable[[Instances], A
     asyncio.run(main())
 
 
-def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Broker, tmp_path: Path) -> None:
+def test_it_comes_back_to_its_state_and_leaves_nothing_behind(
+    kohort_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance_module, "_ASK_LAG_MS", 60_000)
+
     async def scenario(world: Instances) -> None:
         before = {thread.name for thread in threading.enumerate()}
         async with world.feeding():
@@ -122,6 +127,30 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         after = {thread.name for thread in threading.enumerate()} - before
         assert not {name for name in after if name.startswith((THREAD_NAME, "kohort-globals", "kohort-range-reader"))}
         assert {each.get_name() for each in asyncio.all_tasks()} == {asyncio.current_task().get_name()}  # type: ignore[union-attr]
+
+    with_instances(kohort_broker, tmp_path, scenario)
+
+
+def test_the_lag_of_the_group_is_asked_for_after_a_good_end_only(
+    kohort_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And when the state directory is free for the next instance."""
+    free: list[bool] = []
+
+    async def scenario(world: Instances) -> None:
+        async def group_lag(*asked: object, **options: object) -> None:
+            StateDirectory(world.home / "one", world.app).close()
+            free.append(True)
+
+        monkeypatch.setattr(instance_module, "group_lag", group_lag)
+        async with running(world, "one") as (_, heard, task):
+            await until(lambda: heard.runs(4))
+            task.cancel()
+        assert task.cancelled() and not free
+        async with running(world, "one") as (_, heard, task):
+            await until(lambda: heard.runs(4))
+        await task
+        assert free and heard.group_lag is None
 
     with_instances(kohort_broker, tmp_path, scenario)
 

@@ -1,7 +1,8 @@
 """Who a group waits for while it is about to give out partitions or tasks anew.
 
 Members of consumer, streams and share groups say which epoch they have come to, and the group knows what each is to
-have. Of classic groups `kohort serve` tells what those are subscribed to that have joined again; Apache Kafka doesn't.
+have, once the broker has placed it. Of classic groups `kohort serve` tells what those have joined with that have joined
+again; Apache Kafka doesn't.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ def awaited(group: GroupDescription) -> list[str]:
         if state == "preparingrebalance":
             return [_preparing(group)]
         return ["a rebalance is being completed: members wait for what their leader assigns"]
+    if state == "assigning":  # epochs are ahead of what is placed: members can't come to them yet
+        return ["waiting for the broker to place what there is"]
     names = short_names([member.member_id for member in group.members])
     waited = [
         f"{member.instance_id or names[member.member_id]} ({why})"
         for member in group.members
         if (why := _lacks(group, member)) is not None
     ]
-    if waited:
-        return [f"waiting for {', '.join(waited)}"]
-    return ["waiting for the broker to place what there is"] if state == "assigning" else []
+    return [f"waiting for {', '.join(waited)}"] if waited else []
 
 
 def _preparing(group: GroupDescription) -> str:
     """Who of a classic group has to join again, as far as the broker tells who has."""
     names = short_names([member.member_id for member in group.members])
-    missing = [member for member in group.members if not member.topics]
+    missing = [member for member in group.members if not member.has_metadata]
     if not missing or len(missing) == len(group.members):
         return "a rebalance is being prepared: members that are here have to join again, or be dropped in the end"
     listed = ", ".join(member.instance_id or names[member.member_id] for member in missing)

@@ -5,15 +5,14 @@ Nothing is cut in files and pipes, nor of numbers. A wide terminal, or `--json`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
-
-from kohort.cli.terminal import WIDE
 
 _NAME: Final = 17
 """What is left of a name at least: eight characters of its start, and eight of its end."""
@@ -34,7 +33,7 @@ class FittingTable(Table):
         """The table as it is, if it fits; else with shorter names; else its rows below each other."""
         columns = [_Cells(console, column) for column in self.columns]
         room = options.max_width - _EDGES - _BETWEEN * (len(columns) - 1)
-        cuts = console.is_terminal or console.width < WIDE
+        cuts = console.file.isatty()  # not `is_terminal`, which is so for a pipe, too, if FORCE_COLOR is set
         if not cuts or sum(each.natural for each in columns) <= room:
             yield from super().__rich_console__(console, options)
             return
@@ -63,7 +62,7 @@ class FittingTable(Table):
             )
         return made
 
-    def _stacked(self, columns: Sequence[_Cells]) -> Iterator[Text | Padding]:
+    def _stacked(self, columns: Sequence[_Cells]) -> Iterator[Text | Table | Padding]:
         """A block of lines for each row: what the first column has, and below it the others, without empty ones."""
         if self.title is not None:
             yield Text.assemble(self.title, style=self.title_style or "")
@@ -71,7 +70,15 @@ class FittingTable(Table):
         for row in range(self.row_count):
             name = first.cells[row].copy()
             name.stylize("bold")
-            yield name
+            headed = Table.grid(padding=(0, 1))
+            if first.header.plain:
+                headed.add_column(style="dim", no_wrap=True)
+                headed.add_column(overflow="fold")
+                headed.add_row(first.header, name)
+            else:
+                headed.add_column(overflow="fold")
+                headed.add_row(name)
+            yield headed
             lines = Table.grid(padding=(0, 1))
             lines.add_column(style="dim", no_wrap=True)
             lines.add_column(overflow="fold")
@@ -98,12 +105,12 @@ class _Cells:
                 cell.stylize_before(column.style)
         texts = [self.header, *self.cells]
         self.natural = max(each.cell_len for each in texts)
-        heading = max((len(word) for word in self.header.plain.split()), default=0)
+        heading = max((cell_len(word) for word in self.header.plain.split()), default=0)
         self._words = any(" " in each.plain for each in self.cells)
         if column.justify == "right":
             self.least = self.natural
         elif self._words:
-            longest = max(len(word) for each in self.cells for word in each.plain.split() or [""])
+            longest = max(cell_len(word) for each in self.cells for word in each.plain.split() or [""])
             self.least = max(heading, longest, _TEXT if self.natural > _TEXT else min(self.natural, _SHORT_TEXT))
         else:
             self.least = max(heading, min(self.natural, _NAME))
@@ -113,9 +120,20 @@ class _Cells:
         cell = self.cells[row]
         if self._words or cell.cell_len <= width:
             return cell
-        head = width // 2
-        tail = width - 1 - head
+        head = _fitting(cell.plain, width // 2)
+        tail = _fitting(reversed(cell.plain), width - 1 - cell_len(cell.plain[:head]))
         return Text.assemble(cell[:head], "…", cell[len(cell) - tail :] if tail else "")
+
+
+def _fitting(characters: Iterable[str], room: int) -> int:
+    """How many of them fit; in many scripts one takes two cells."""
+    count = 0
+    for each in characters:
+        room -= get_character_cell_size(each)
+        if room < 0:
+            break
+        count += 1
+    return count
 
 
 def _narrowed(columns: Sequence[_Cells], room: int) -> list[int] | None:

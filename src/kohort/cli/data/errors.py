@@ -12,7 +12,7 @@ def no_separator(source: str, line: int, separator: bytes) -> DataError:
     return DataError(f"{source}, line {line}: there is no key separator {separator.decode(errors='replace')!r} in it")
 
 
-def no_key(where: str, field: str, *, there: bool) -> DataError:
-    """The error of a row whose key has no value: its field is missing, or there, but null."""
-    what = f"the field {field!r} is null" if there else f"there is no field {field!r}"
-    return DataError(f"{where}: {what}, and it is the key; --null-keys sends such records without one")
+def no_key(where: str, field: str, what: str | None) -> DataError:
+    """The error of a row whose key has no value: its field is missing, or it is `what`: null, or empty."""
+    why = f"there is no field {field!r}" if what is None else f"the field {field!r} is {what}"
+    return DataError(f"{where}: {why}, and it is the key; --null-keys sends such records without one")

@@ -32,7 +32,7 @@ def read_csv(
         delimiter: a character between fields.
         typed: whether numbers and flags are written as such, where a whole column looks so in the first mebibyte;
             otherwise all fields are strings, exactly as in the file.
-        null_keys: whether the field `key` may be empty where it is a number or a flag; the key is null then.
+        null_keys: whether the field `key` may be empty; the key is null then.
 
     Raises:
         DataError: a row has too many or too few fields, or isn't UTF-8; two fields have one name; `key` is no field, or
@@ -58,11 +58,12 @@ def read_csv(
         ) as reader:
             first = 2  # the names are row 1
             for rows in reader:
-                keyed = rows if null_keys or key is None else before_null(rows, key)
-                if keyed.num_rows:
-                    yield rows_as_json(keyed, key)
-                if keyed.num_rows < rows.num_rows:
-                    raise no_key(f"{source.name}, row {first + keyed.num_rows}", str(key), there=True)
+                keys = None if key is None else _keys(rows.column(key))
+                keyed = rows.num_rows if null_keys or keys is None else before_null(keys)
+                if keyed:
+                    yield rows_as_json(rows.slice(0, keyed), None if keys is None else keys.slice(0, keyed))
+                if keyed < rows.num_rows:
+                    raise no_key(f"{source.name}, row {first + keyed}", str(key), "empty")
                 first += rows.num_rows
     except pa.ArrowInvalid as error:
         if file.problem is not None:
@@ -72,19 +73,22 @@ def read_csv(
         raise DataError(f"{source.name}, {_explained(str(error))}") from None
 
 
-def before_null(rows: pa.RecordBatch, column: str) -> pa.RecordBatch:
-    """The rows before the first one that has null in a column."""
-    values = rows.column(column)
-    if not values.null_count:
-        return rows
-    return rows.slice(0, pc.index(values.is_null(), True).as_py())
+def before_null(values: pa.Array) -> int:
+    """How many values there are before the first null."""
+    return pc.index(values.is_null(), True).as_py() if values.null_count else len(values)
 
 
-def rows_as_json(rows: pa.RecordBatch, key: str | None) -> ColumnBlock:
-    """Each row as a JSON object, with the column `key` as the key."""
+def rows_as_json(rows: pa.RecordBatch, keys: pa.Array | None) -> ColumnBlock:
+    """Each row as a JSON object, with a key of `keys`."""
     members = {name: as_json_text(rows.column(name)) for name in rows.schema.names}
-    keys = None if key is None else as_bytes(rows.column(key))
-    return column_block(key=keys, value=json_objects(members).cast(pa.binary()))
+    return column_block(key=None if keys is None else as_bytes(keys), value=json_objects(members).cast(pa.binary()))
+
+
+def _keys(fields: pa.Array) -> pa.Array:
+    """A column as keys: CSV has no other way to say that there is no value than a field that is empty."""
+    if not (pa.types.is_string(fields.type) or pa.types.is_binary(fields.type)):
+        return fields
+    return pc.if_else(pc.equal(pc.binary_length(fields), 0), pa.scalar(None, fields.type), fields)
 
 
 def _explained(problem: str) -> str:

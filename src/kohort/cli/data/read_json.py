@@ -48,7 +48,7 @@ def read_json(source: Source, key: str | None = None, *, null_keys: bool = False
         for lines, keys in _decoded(source, key_of):
             yield RowBlock([*lines], keys=keys)
     except _NoKeyError as error:
-        raise no_key(error.where, key, there=error.there) from None
+        raise no_key(error.where, key, "null" if error.there else None) from None
 
 
 class _NoKeyError(Exception):

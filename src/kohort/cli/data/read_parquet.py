@@ -37,15 +37,20 @@ def read_parquet(source: Source, key: str | None = None, *, null_keys: bool = Fa
                 raise DataError(f"{source.name}: there is no column {key!r}; there are {', '.join(names)}")
             total, done = max(1, parquet.metadata.num_rows), 0
             for rows in parquet.iter_batches(_ROWS):
-                keyed = rows if null_keys or key is None else before_null(rows, key)
+                whole = null_keys or key is None
+                keyed = rows if whole else rows.slice(0, before_null(rows.column(key)))
                 done += keyed.num_rows
                 source.position = source.size * done // total
                 if keyed.num_rows:
-                    yield _records(keyed, key or "key") if "value" in names else rows_as_json(keyed, key)
+                    yield _records(keyed, key or "key") if "value" in names else _objects(keyed, key)
                 if keyed.num_rows < rows.num_rows:
-                    raise no_key(f"{source.name}, row {done + 1}", str(key), there=True)
+                    raise no_key(f"{source.name}, row {done + 1}", str(key), "null")
     except pa.ArrowException as error:
         raise DataError(f"{source.name}: {error}") from None
+
+
+def _objects(rows: pa.RecordBatch, key: str | None) -> ColumnBlock:
+    return rows_as_json(rows, None if key is None else rows.column(key))
 
 
 def _records(rows: pa.RecordBatch, key: str) -> ColumnBlock:

@@ -18,6 +18,7 @@ from kohort.cli.placing.outcome import Comparison, Move, Outcome
 from kohort.cli.terminal import printable
 from kohort.coordinator.placement.metrics import Balance, Metrics, Restore, StateStores
 from kohort.coordinator.placement.model import Member
+from kohort.plurals import several
 from kohort.streams.tasks import Role, TaskId
 
 _MOST_MOVES: Final = 40
@@ -173,9 +174,9 @@ def _range(least: int, most: int) -> str:
 def _restore(restore: Restore) -> str:
     parts = []
     if restore.records:
-        parts.append(f"{restore.records:,} {'record' if restore.records == 1 else 'records'}")
+        parts.append(several(restore.records, "record"))
     if restore.stores:
-        parts.append(f"{restore.stores:,} {'store' if restore.stores == 1 else 'stores'}")
+        parts.append(several(restore.stores, "store"))
     return " and ".join(parts) or "nothing"
 
 

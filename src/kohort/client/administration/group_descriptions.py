@@ -168,6 +168,7 @@ def _classic_member(member: DescribeGroupsResponse.Group.Member, protocol_type: 
         partitions=partitions,
         target=None,
         streams=streams,
+        has_metadata=bool(member.member_metadata),
     )
 
 

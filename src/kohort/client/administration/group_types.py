@@ -83,6 +83,8 @@ class GroupMember:
         partitions: its current assignment; of a streams member, the inputs of its active tasks, by the topology.
         target: its target assignment; None where the protocol has none.
         streams: the streams part; None for other members.
+        has_metadata: in classic groups, whether the broker tells what it joined with. While a rebalance is prepared,
+            Kohort's brokers tell that of members that have joined again, and Apache Kafka's of none.
     """
 
     member_id: str
@@ -97,6 +99,7 @@ class GroupMember:
     partitions: tuple[TopicPartition, ...]
     target: tuple[TopicPartition, ...] | None
     streams: StreamsMemberState | None = None
+    has_metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from kohort.client.administration.request_router import (
 from kohort.client.errors import ClientError, UnsupportedError, kafka_error
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.types import Broker, TopicPartition
+from kohort.plurals import several
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -96,8 +97,7 @@ async def leaders(
         if topic.error_code:
             missing[name] = topic_error(topic)
             continue
-        count = len(topic.partitions)
-        unknown = f"{name} has {count} {'partition' if count == 1 else 'partitions'}, from 0"
+        unknown = f"{name} has {several(len(topic.partitions), 'partition')}, from 0"
         missing[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, unknown)
         for partition in topic.partitions:
             has_leader = partition.leader_id >= 0

@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 _STOP_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 1.0
 _ASK_LAG_MS: Final = 2_000
-"""How long the end waits for the group's lag."""
+"""How long the end waits for the group's lag, with all requests that it takes."""
 _CLASSIC_HEARTBEAT_MS: Final = 3_000
 _DISCONNECT_TIMEOUT_MS: Final = 1_000
 """Enough to connect again after a connection that something on the way has closed."""
@@ -128,7 +128,7 @@ class Instance:
         self._background: set[asyncio.Task[Any]] = set()
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
-        self._joined = False
+        self._left_well = False
 
     def lookup(self, store: str, partition: int | None, keys: pa.Array) -> pa.Array:
         """Values that stores have, for Spark's jobs: from any thread. Raises StateError."""
@@ -171,7 +171,8 @@ class Instance:
             await stack.enter_async_context(self.admin)
             await stack.enter_async_context(self.cluster)
             self._cluster_waits(None)
-            stack.push_async_callback(self._tell_what_is_left)
+            stack.push_async_exit(self._tell_what_is_left)
+            stack.callback(self.directory.close)  # before asking, so that the next instance need not wait for that
             self.cluster.follow({topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics})
             if self._before_joining is not None:
                 await self._before_joining(self.admin)
@@ -215,7 +216,6 @@ class Instance:
             stack.push_async_callback(interpreter.close)
             stack.push_async_callback(self._end_background)
             await member.start()
-            self._joined = True
             self._beside(reporting.run(), "reporting")
             if topics := self.plan.repartition_topics:
                 interval_ms = self.settings.repartition_purge_interval_ms
@@ -242,6 +242,8 @@ class Instance:
                 )
             elif events.exception() is not None:
                 self._failure = self._failure or events.exception()
+            else:
+                self._left_well = True
         finally:
             for task in (events, stopping):
                 task.cancel()
@@ -270,17 +272,21 @@ class Instance:
             case ShutdownRequested(detail):
                 log.warning("another instance asks that all stop: %s", detail)
 
-    async def _tell_what_is_left(self) -> None:
+    async def _tell_what_is_left(self, *error: object) -> None:
         """Tell what the group has left to read once this instance has left it: its own tasks' lag is no more than that.
 
-        A group that can't be asked at once holds nothing up.
+        A group that can't be asked at once holds nothing up, and after an end that isn't a good one nobody is asked.
+
+        Args:
+            error: what the end is due to, as an exit has it: three times None if all went well.
         """
-        if not self._joined or self._failure is not None:
+        if not self._left_well or self._failure is not None or any(each is not None for each in error):
             return
         topics = {topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics}
         with contextlib.suppress(ClientError, KafkaError, TimeoutError):
             left = await group_lag(self.admin, self.plan.application_id, topics, timeout_ms=_ASK_LAG_MS)
-            self._listener.left(left)
+            if left is not None:
+                self._listener.left(left)
 
     def fail(self, error: BaseException) -> None:
         """The application can't go on: leave, so that `run` raises this."""
