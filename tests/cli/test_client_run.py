@@ -167,7 +167,11 @@ LOGIN = {"security_protocol": "SASL_SSL", "sasl_username": "admin", "sasl_passwo
         ("localhost", LOGIN, "`kohort serve --secure DIR` starts one here"),
         ("localhost:9093", LOGIN, "`kohort serve --secure DIR --listen 127.0.0.1:9093` starts one here"),
         ("localhost", {"security_protocol": "SSL"}, "is it running, and can it be reached from here?"),
-        ("localhost", LOGIN | {"security_protocol": "SASL_PLAINTEXT"}, "is it running, and can it be reached from here?"),
+        (
+            "localhost",
+            LOGIN | {"security_protocol": "SASL_PLAINTEXT"},
+            "is it running, and can it be reached from here?",
+        ),
     ],
 )
 def test_how_to_start_a_broker(servers: str, settings: dict[str, Any], advice: str) -> None:
