@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console, RenderableType
 
+from kohort.cli.client.app_report import app_report, app_tables, apps_table
 from kohort.cli.client.app_reset import belongings
+from kohort.cli.client.group_report import GroupReport
 from kohort.client.admin import Admin
+from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupType
 from kohort.client.types import Broker, TopicPartition
 from kohort.spark.state import StateDirectory
@@ -52,6 +56,32 @@ def described(
         members=(),
         topology=topology,
     )
+
+
+def test_a_lag_that_is_not_known_is_not_none() -> None:
+    lag = {
+        T0: PartitionLag(2, 5, 3),
+        TopicPartition("t", 1): PartitionLag(None, 7, None, first=3),
+        TopicPartition("u", 0): PartitionLag(4, None, None),
+        TopicPartition("v", 0): PartitionLag(None, 7, None),
+    }
+    report = app_report(GroupReport(described(None), lag), {}, {})
+    assert [(each.topic, each.lag, each.uncommitted) for each in report.inputs] == [
+        ("t", 7, 4), ("u", None, 0), ("v", None, None),
+    ]  # fmt: skip
+    assert report.lag is None
+    for shown in (apps_table([report]), app_tables(report)[-1]):
+        assert "unknown" in text_of(shown)
+    known = app_report(GroupReport(described(None), {T0: lag[T0]}), {}, {})
+    assert known.lag == 3
+    assert "unknown" not in text_of(apps_table([known]))
+
+
+def text_of(shown: RenderableType) -> str:
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(shown)
+    return captured.get()
 
 
 def test_only_what_the_topology_names_is_its_own() -> None:

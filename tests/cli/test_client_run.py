@@ -24,7 +24,7 @@ from kohort.cli.client.run import run
 from kohort.cli.client.tables import numbers, partitions_text
 from kohort.client.config import ClientConfig
 from kohort.client.errors import ConfigError, ConnectionLostError
-from kohort.client.no_broker import no_broker_yet
+from kohort.client.no_broker import NO_ANSWER_YET, no_broker_yet, saying_once, telling
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from tests.cli.administering import Cluster, cluster
@@ -155,17 +155,53 @@ def test_what_is_waited_for_is_said_at_once(capsys: pytest.CaptureFixture[str]) 
         assert terminal.process.wait(PATIENCE) == 130
 
 
+LOGIN = {"security_protocol": "SASL_SSL", "sasl_username": "admin", "sasl_password": "secret"}
+
+
 @pytest.mark.parametrize(
     ("servers", "settings", "advice"),
     [
         ("localhost", {}, "`kohort serve --ephemeral` starts one here"),
         ("[::1]:9093", {}, "`kohort serve --ephemeral --listen [::1]:9093` starts one here"),
         ("kafka.example:9092", {}, "is it running, and can it be reached from here?"),
-        ("localhost", {"security_protocol": "SSL"}, "`kohort serve --secure DIR` starts one here"),
+        ("localhost", LOGIN, "`kohort serve --secure DIR` starts one here"),
+        ("localhost:9093", LOGIN, "`kohort serve --secure DIR --listen 127.0.0.1:9093` starts one here"),
+        ("localhost", {"security_protocol": "SSL"}, "is it running, and can it be reached from here?"),
+        (
+            "localhost",
+            LOGIN | {"security_protocol": "SASL_PLAINTEXT"},
+            "is it running, and can it be reached from here?",
+        ),
     ],
 )
 def test_how_to_start_a_broker(servers: str, settings: dict[str, Any], advice: str) -> None:
     assert no_broker_yet(ClientConfig(bootstrap_servers=servers, **settings), "x").endswith(f"; {advice}")
+
+
+def test_the_real_reason_is_said_after_there_was_none_yet() -> None:
+    """A slow login isn't told to start a broker; and what then keeps it from one isn't kept back."""
+    said: list[str] = []
+    tell = saying_once(ClientConfig(bootstrap_servers="localhost"), said.append).on_no_broker
+    assert tell is not None
+    for reason in (NO_ANSWER_YET, NO_ANSWER_YET, "refused", "lost", NO_ANSWER_YET):
+        tell(reason)
+    assert said == [
+        "no broker has answered yet at localhost:9092",
+        "no broker answers at localhost:9092 (refused); `kohort serve --ephemeral` starts one here",
+    ]
+
+
+@pytest.mark.parametrize("waiting", [telling, saying_once])
+def test_a_program_that_wants_to_know_is_told_too(waiting: Callable[..., ClientConfig]) -> None:
+    reasons: list[str] = []
+    said: list[str] = []
+    config = ClientConfig(bootstrap_servers="kafka.example", on_no_broker=reasons.append)
+    tell = waiting(config, said.append).on_no_broker
+    assert tell is not None
+    tell("refused")
+    tell("lost")
+    assert reasons == ["refused", "lost"]
+    assert said[0] == no_broker_yet(config, "refused")
 
 
 @pytest.mark.parametrize(

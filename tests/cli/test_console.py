@@ -39,8 +39,10 @@ def test_it_says_where_it_is_shows_the_cluster_and_ends_by_a_signal() -> None:
             assert address.startswith("http://127.0.0.1:")
             with urllib.request.urlopen(f"{address}group?id=billing") as answer:
                 assert ">billing</h1>" in answer.read().decode()
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 143
+            with urllib.request.urlopen(f"{address}groups/events") as page:  # which stays open
+                assert page.readline().startswith(b"retry:")
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(30) == 143
             assert process.stderr is not None
             assert process.stderr.read() == ""
 
@@ -67,11 +69,19 @@ def test_others_than_this_machine_are_told_of() -> None:
         assert "others than this machine may reach it" in process.stderr.readline()
 
 
+def test_addresses_of_ip_version_6_are_in_brackets() -> None:
+    with Broker() as broker:
+        servers = f"{broker.bootstrap_servers}, [::1]:1"
+        with started("-b", servers) as (_, address), urllib.request.urlopen(f"{address}groups") as answer:
+            assert f"<span>{servers}</span>" in answer.read().decode()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (["--host", "203.0.113.1"], 1, "can't listen on 203.0.113.1, port 8090"),
         (["--every", "0"], 2, "--every"),
+        (["--allow-host", "https://console.example"], 2, "isn't a name"),
     ],
 )
 def test_wrong_calls(arguments: list[str], code: int, said: str) -> None:

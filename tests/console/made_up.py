@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
-from kohort.client.errors import ConnectionLostError
+from kohort.client.errors import ConnectionLostError, PartialFailureError
 from kohort.client.types import Broker, TopicPartition
 from kohort.console.group_page import GroupReport
 
@@ -24,20 +24,25 @@ class MadeUp:
         lags: the lag of each; None for one that can't be read.
         asked: the names of the groups of each look.
         failing: whether the cluster doesn't answer.
+        silent: the broker that doesn't list its groups, if one doesn't.
     """
 
     lags: dict[str, int | None]
     asked: list[list[str]] = field(default_factory=list)
     failing: bool = False
+    silent: int | None = None
 
     async def groups(self) -> list[GroupListing]:
         if self.failing:
             raise ConnectionLostError("the connection is lost")
-        return [GroupListing(name, GroupType.CLASSIC, "Empty", "", 1) for name in sorted(self.lags)]
+        listed = [GroupListing(name, GroupType.CLASSIC, "Empty", "", 1) for name in sorted(self.lags)]
+        if self.silent is not None:
+            raise PartialFailureError({1: listed}, {self.silent: ConnectionLostError("the connection is lost")})
+        return listed
 
     async def look(self, types: Mapping[str, GroupType]) -> dict[str, GroupReport]:
         self.asked.append(list(types))
-        return {name: report(name, lag) for name in types if (lag := self.lags[name]) is not None}
+        return {name: report(name, lag) for name in types if (lag := self.lags.get(name)) is not None}
 
 
 def report(name: str, lag: int) -> GroupReport:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.console.hosts import is_allowed
+from kohort.console.hosts import is_allowed, is_own
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,19 @@ def test_the_names_of_the_console(host: str) -> None:
 )  # fmt: skip
 def test_names_of_others(host: str | None) -> None:
     assert not is_allowed(host, {"kafka.example"})
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "own"),
+    [
+        ("http://localhost:8090", "localhost:8090", True), ("https://console.example", "Console.example", True),
+        ("http://[::1]:8090", "[::1]:8090", True), ("http://localhost:3000", "localhost:8090", False),
+        ("http://evil.example", "10.1.2.3:8090", False), ("null", "localhost:8090", False), ("null", None, False),
+        ("", None, False),
+    ],
+)  # fmt: skip
+def test_whose_page_asks(origin: str, host: str | None, own: bool) -> None:
+    assert is_own(origin, host) is own
 
 
 @given(st.text(max_size=30))

@@ -33,6 +33,11 @@ def test_what_does_not_fit_is_shown_in_hex_and_says_so() -> None:
     assert shown(b"42", Form.JSON)[:2] == ("42", "json")
 
 
+def test_deep_json_does_not_grow_by_its_indents() -> None:
+    found = shown(b"[" * 900 + b"]" * 900)
+    assert found == ("[" * 900 + "]" * 900, "json", "")
+
+
 def test_long_values_are_cut_and_it_is_told() -> None:
     found = shown("ä".encode() * MOST_BYTES)
     assert found.text == "ä" * (MOST_BYTES // 2)

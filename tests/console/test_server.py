@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from kohort.client.admin import Admin
 from kohort.client.cluster import Cluster
@@ -23,6 +25,7 @@ from kohort.console.group_page import MOST_ROWS
 from kohort.protocol.messages.offset_commit import OffsetCommitResponse
 from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
+from tests.console.made_up import MadeUp
 from tests.console.running import Console, console
 
 HTML = "<script>alert('1')</script>\"&<b>"
@@ -306,6 +309,16 @@ def test_records_are_shown_from_the_end_an_offset_and_a_time(servers: str) -> No
     asyncio.run(whole())
 
 
+def test_records_that_are_too_large_for_a_page_are_left_out(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.console.record_reader.MOST_BYTES", 1)
+
+    async def whole() -> None:
+        async with console(servers) as at:
+            assert "they are too large for a page" in await at.page("/records", topic="orders")
+
+    asyncio.run(whole())
+
+
 def test_keys_values_and_headers_are_text_and_no_part_of_the_page(servers: str) -> None:
     async def whole() -> None:
         async with console(servers) as at:
@@ -370,6 +383,9 @@ def test_a_page_from_elsewhere_may_lead_here_but_ask_for_nothing(servers: str) -
             assert await status("same-site", "cors") == 403
             assert await status("cross-site", "navigate") == 200
             assert await status("same-origin", "cors") == 200
+            for origin, wanted in ((f"http://127.0.0.1:{at.port}", 200), ("http://evil.example", 403), ("null", 403)):
+                async with at.http.get("/groups/events", headers={"Origin": origin}) as answer:
+                    assert answer.status == wanted
 
     asyncio.run(whole())
 
@@ -395,6 +411,28 @@ def test_streams_are_bounded_and_end_with_the_console(servers: str, monkeypatch:
             async with at.stream("/groups/events") as open_page:
                 pass
             assert open_page.changes
+
+    asyncio.run(whole())
+
+
+def test_a_browser_that_reads_nothing_is_hung_up_on(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the end of its stream would wait to be read, with what is in memory: beyond the number that there may be."""
+    write, written = web.StreamResponse.write, []
+
+    async def blocked(response: web.StreamResponse, data: bytes) -> None:
+        written.append(data)
+        await (write(response, data) if len(written) == 1 else asyncio.Event().wait())
+
+    monkeypatch.setattr("kohort.console.server._WRITE_S", 0.2)
+    monkeypatch.setattr(web.StreamResponse, "write", blocked)
+
+    async def whole() -> None:
+        made_up = MadeUp({"g": 1})
+        async with console(servers, groups=made_up) as at, at.stream("/groups/events", q="g") as stream:
+            made_up.lags["g"] = 2
+            await at.watcher.look()
+            with pytest.raises(aiohttp.ClientError):
+                await stream.next()
 
     asyncio.run(whole())
 

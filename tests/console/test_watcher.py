@@ -6,6 +6,8 @@ import asyncio
 import json
 import time
 
+import pytest
+
 from kohort.console.watcher import Watcher
 from kohort.testing import Broker
 from tests.console.made_up import MadeUp
@@ -54,6 +56,45 @@ def test_a_look_that_fails_is_told_until_one_succeeds() -> None:
         made_up.failing = False
         await watcher.look()
         assert watcher.problem == ""
+
+    asyncio.run(whole())
+
+
+def test_a_broker_that_does_not_list_its_groups_takes_none_away() -> None:
+    """The others' groups are looked at as always; that some are missing is told."""
+
+    async def whole() -> None:
+        made_up = MadeUp({"a": 1, "b": 2})
+        watcher = Watcher(made_up)
+        await watcher.look()
+        made_up.lags = {"b": 3, "c": 4}
+        made_up.silent = 2
+        await watcher.look()
+        assert "Not all brokers" in watcher.problem
+        assert "the connection is lost" in watcher.problem
+        assert sorted(watcher.book.groups) == ["a", "b", "c"]
+        assert watcher.book.history("a").samples
+        assert [each.summary and each.summary.lag for each in watcher.book.groups.values()] == [1, 3, 4]
+        made_up.silent = None
+        await watcher.look()
+        assert (watcher.problem, sorted(watcher.book.groups)) == ("", ["b", "c"])
+
+    asyncio.run(whole())
+
+
+def test_no_error_at_all_ends_the_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def whole() -> None:
+        made_up = MadeUp({"g": 1})
+        watcher = Watcher(made_up, every=0.001)
+        running = asyncio.create_task(watcher.run())
+        with monkeypatch.context() as broken:
+            broken.setattr(made_up, "look", None)
+            while not watcher.problem:
+                await watcher.news(watcher.version, 60)
+            assert "A failure of the console" in watcher.problem
+        while watcher.problem:
+            await watcher.news(watcher.version, 60)
+        running.cancel()
 
     asyncio.run(whole())
 

@@ -46,11 +46,18 @@ def command(
     require("console", "kohort console", CONSOLE)
     from kohort.client.admin import Admin
     from kohort.console.cluster_reader import ClusterReader
+    from kohort.console.hosts import name_of
     from kohort.console.record_reader import RecordReader
     from kohort.console.server import ConsoleServer
     from kohort.console.watcher import Watcher
     from kohort.http_access import is_loopback
 
+    names = []
+    for each in allow_host or ():
+        name = name_of(each)
+        if name is None:
+            fail(f"--allow-host {each!r} isn't a name, such as console.example")
+        names.append(name)
     settings = client_config(bootstrap_server, config, timeout)
 
     async def body() -> None:
@@ -62,17 +69,17 @@ def command(
                 watcher,
                 reader,
                 RecordReader(settings, admin),
-                cluster=", ".join(f"{name}:{number}" for name, number in settings.addresses),
+                cluster=", ".join(f"{_bracketed(name)}:{number}" for name, number in settings.addresses),
                 host=host,
                 port=port,
-                names=allow_host or (),
+                names=names,
             )
             try:
                 try:
                     await server.start()
                 except OSError as error:
                     fail(f"can't listen on {host}, port {port}: {error.strerror or error}", 1)
-                typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{server.port}/")
+                typer.echo(f"http://{_bracketed(host)}:{server.port}/")
                 if not is_loopback(host):
                     warning = "others than this machine may reach it, and read what this user may"
                     err.print(warning, markup=False, soft_wrap=True)
@@ -81,3 +88,7 @@ def command(
                 await server.close()
 
     run(body, loop_factory=uvloop.new_event_loop)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -18,6 +18,7 @@ from kohort.client.errors import (
     RequestTimeoutError,
     kafka_error,
 )
+from kohort.client.no_broker import NO_ANSWER_YET
 from kohort.client.retrying import ask_until, retry_backoff
 from kohort.client.server_cluster_info import Changes, ServerClusterInfo
 from kohort.client.time_limit import event_within, time_limit
@@ -69,7 +70,7 @@ class Metadata:
         timeout_ms = self._config.bootstrap_timeout_ms
         backoff = retry_backoff(self._config)
         tell = self._config.on_no_broker or (lambda _: None)
-        silence = asyncio.get_running_loop().call_later(_AT_ONCE_S, tell, "no answer yet")
+        silence = asyncio.get_running_loop().call_later(_AT_ONCE_S, tell, NO_ANSWER_YET)
         try:
             async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
                 while not await self._refresh():

@@ -31,7 +31,7 @@ class ClusterReader:
         self._admin = admin
 
     async def groups(self) -> list[GroupListing]:
-        """All groups, sorted by name."""
+        """All groups, sorted by name; PartialFailureError has lists by broker, if some brokers don't tell theirs."""
         return await self._admin.groups.list()
 
     async def look(self, types: Mapping[str, GroupType]) -> dict[str, GroupReport]:

@@ -65,13 +65,14 @@ class GroupBook:
         """A group's history; an empty one if it has none."""
         return self._histories.get(group_id) or History()
 
-    def listed(self, listings: Iterable[GroupListing]) -> None:
+    def listed(self, listings: Iterable[GroupListing], *, whole: bool = True) -> None:
         """Takes in a list of all groups; those that aren't on it are gone, with their histories.
 
-        One whose type is another one now has been deleted and made anew, or converted: what was seen of it counts on.
+        Without `whole`, brokers are missing that have groups, too: then nothing is gone. One whose type is another one
+        now has been deleted and made anew, or converted: what was seen of it counts on.
         """
         before = self._groups
-        self._groups = {
+        self._groups = ({} if whole else dict(before)) | {
             each.group_id: KnownGroup(each, known.summary, known.looked_at, known.trend)
             if (known := before.get(each.group_id)) is not None
             else KnownGroup(each)
@@ -88,7 +89,8 @@ class GroupBook:
             most: how many in all, unless more are wanted.
         """
         first = [group_id for group_id in dict.fromkeys(wanted) if group_id in self._groups]
-        others = [group_id for group_id in self._groups if group_id not in set(first)] if len(first) < most else []
+        seen = set(first)
+        others = [group_id for group_id in self._groups if group_id not in seen] if len(first) < most else []
         others.sort(key=lambda group_id: _order(self._groups[group_id]))
         return [*first, *others[: max(0, most - len(first))]]
 

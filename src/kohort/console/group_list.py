@@ -115,7 +115,7 @@ def list_view(page: Page[KnownGroup]) -> View:
 
 def state_cell(state: str) -> Cell:
     """A group's state."""
-    return Cell(state or "not told", tone=_TONES.get(state.casefold(), ""))
+    return Cell(visible(state) or "not told", tone=_TONES.get(state.casefold(), ""))
 
 
 def _row(group: KnownGroup) -> tuple[Cell, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count as counting
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final
 
 from kohort.client.administration.group_offsets import PartitionLag
@@ -262,5 +261,11 @@ def _in_flight(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
 def short_names(member_ids: Iterable[str]) -> dict[str, str]:
     """Ids cut to the length at which they differ; the table of members has them in full."""
     ids: Sequence[str] = sorted({*member_ids})
-    length = next(length for length in counting(_SHORT) if len({each[:length] for each in ids}) == len(ids))
+    # Sorted, those that have most in common are neighbours. Ids begin with a client's, which may be very long.
+    length = max([_SHORT, *(1 + _in_common(*both) for both in pairwise(ids))])
     return {each: each if len(each) <= length + 1 else f"{each[:length]}…" for each in ids}
+
+
+def _in_common(first: str, second: str) -> int:
+    """How many characters they have in common at their beginnings."""
+    return next((at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other), len(first))

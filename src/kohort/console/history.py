@@ -11,6 +11,9 @@ RECENT: Final = 30
 LONG: Final = 120
 """Samples of the whole time."""
 
+_MOST: Final = 2**63 - 1
+"""What is summed up of partitions may be more, by what a broker says."""
+
 
 class Sample(NamedTuple):
     """A value at a time.
@@ -49,6 +52,7 @@ class History:
         if at <= self._last:
             return
         self._last = at
+        value = min(value, _MOST)
         self._recent_at.append(at)
         self._recent_values.append(value)
         if len(self._recent_at) > self._recent:

@@ -19,7 +19,7 @@ def is_allowed(host: str | None, names: Collection[str]) -> bool:
         host: with a port or without.
         names: of this console, in small letters, beside localhost.
     """
-    name = _name(host or "")
+    name = name_of(host or "")
     if name is None:
         return False
     if name == LOCALHOST or name in names:
@@ -31,7 +31,7 @@ def is_allowed(host: str | None, names: Collection[str]) -> bool:
     return True
 
 
-def _name(host: str) -> str | None:
+def name_of(host: str) -> str | None:
     """The name or address of a Host, in small letters; None if it isn't one."""
     if host.startswith("["):
         name, bracket, port = host[1:].partition("]")
@@ -42,6 +42,12 @@ def _name(host: str) -> str | None:
     if not name or (colon and not _is_port(port)):
         return None
     return name.lower().removesuffix(".")
+
+
+def is_own(origin: str, host: str | None) -> bool:
+    """Whether a header Origin is of a page that came from this Host; the scheme may be a proxy's."""
+    place = origin.partition("://")[2].lower()
+    return place != "" and place == (host or "").lower()
 
 
 def _is_port(text: str) -> bool:

@@ -18,6 +18,9 @@ AT_ONCE: Final = 4
 WITHIN_S: Final = 10.0
 """Time to read a page; what has come by then is shown."""
 
+MOST_BYTES: Final = 32 * 1024 * 1024
+"""Size of a page's keys, values and headers: there, too, it ends with what has come."""
+
 _POLL_MS: Final = 200
 _BYTES: Final = 4 * 1024 * 1024
 
@@ -28,7 +31,7 @@ class FoundRecords(NamedTuple):
     Attributes:
         records: in the order of their times, and of their offsets within a partition.
         partitions: how many partitions the topic has.
-        complete: whether all that was to be read came in time.
+        complete: whether all that was to be read came in time, and within `MOST_BYTES`.
     """
 
     records: list[Record]
@@ -79,6 +82,7 @@ class RecordReader:
         if not left:
             return [], True
         deadline = asyncio.get_running_loop().time() + WITHIN_S
+        size = 0
         consumer = Consumer(
             self._config,
             enable_auto_commit=False,
@@ -91,14 +95,20 @@ class RecordReader:
             consumer.assign(left)
             for at, each in wanted.items():
                 consumer.seek(at, each.start)
-            while left and asyncio.get_running_loop().time() < deadline:
+            while left and size < MOST_BYTES and asyncio.get_running_loop().time() < deadline:
                 for record in await consumer.poll(most, _POLL_MS):
                     at = TopicPartition(record.topic, record.partition)
                     if record.offset < wanted[at].stop and len(found[at]) < most:
                         found[at].append(record)
+                        size += _size(record)
                 for at in [*left]:
                     position = consumer.position(at)  # also past records that were compacted away
                     if len(found[at]) >= most or (position is not None and position >= wanted[at].stop):
                         left.discard(at)
                         consumer.pause(at)
         return [record for records in found.values() for record in records], not left
+
+
+def _size(record: Record) -> int:
+    parts = [record.key, record.value, *(value for _, value in record.headers)]
+    return sum(len(each) for each in parts if each is not None)

@@ -12,6 +12,9 @@ from kohort.console.words import visible
 MOST_BYTES: Final = 16 * 1024
 """Bytes that are shown of a key or value."""
 
+_MOST_INDENTED: Final = 8 * MOST_BYTES
+"""Characters of JSON with its indents, which grow with the square of its depth; what has more is shown as it is."""
+
 _LINE: Final = 16
 
 
@@ -67,7 +70,7 @@ def _json(data: bytes, form: Form) -> Shown | None:
         text = msgspec.json.format(data, indent=2).decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return Shown(visible(text), "json")
+    return Shown(visible(text if len(text) <= _MOST_INDENTED else data.decode(errors="replace")), "json")
 
 
 def _text(data: bytes, form: Form) -> Shown | None:

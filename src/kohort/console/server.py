@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -18,7 +19,7 @@ from kohort.console.chart import HEIGHT, WIDTH
 from kohort.console.cluster_reader import ClusterReader, explain
 from kohort.console.group_list import Choice
 from kohort.console.group_page import GroupReport, group_view, headings
-from kohort.console.hosts import is_allowed
+from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
 from kohort.console.pages import Pages
 from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
@@ -145,10 +146,7 @@ class ConsoleServer:
         """Refuses what no page of the console asks for, and makes a page of each error."""
         if not is_allowed(request.headers.get("Host"), self._names):
             return self._message(421, "Another name", "The console isn't known by this name; --allow-host names one.")
-        if (
-            request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site")
-            and request.headers.get("Sec-Fetch-Mode") != "navigate"
-        ):
+        if _is_from_elsewhere(request):
             return self._message(403, "Refused", "A page from elsewhere asks for this.")
         try:
             return _secured(await handler(request))
@@ -286,8 +284,10 @@ class ConsoleServer:
                 try:
                     async with time_limit(_WRITE_S):
                         await response.write(text.encode())
-                except (TimeoutError, ConnectionError):
-                    return response  # nobody reads it
+                except (TimeoutError, ConnectionError):  # nobody reads it
+                    if request.transport is not None:
+                        request.transport.abort()  # or the end of the stream would wait to be read
+                    return response
                 version = await self._watcher.news(version, _KEEP_ALIVE_S)
                 now = view()
                 change = difference(told, now)
@@ -333,25 +333,39 @@ class ConsoleServer:
         given = request.query.get("as", "")
         form = Form(given) if given in Form.__members__.values() else Form.AUTO
         found = await self._records.read(topic, choice)
-        return self._page(
-            "records",
-            here="topics",
-            topic=topic,
-            choice=choice,
-            fields=request.query,
-            form=form,
-            forms=list(Form),
-            wheres=list(Where),
-            found=found,
-            records=[
-                (record, shown(record.key, form), shown(record.value, form), _headers(record.headers))
-                for record in found.records
-            ],
+        # In a thread: many and large values take a while, in which open pages are told what changes.
+        return await asyncio.to_thread(
+            lambda: self._page(
+                "records",
+                here="topics",
+                topic=topic,
+                choice=choice,
+                fields=request.query,
+                form=form,
+                forms=list(Form),
+                wheres=list(Where),
+                found=found,
+                records=[
+                    (record, shown(record.key, form), shown(record.value, form), _headers(record.headers))
+                    for record in found.records
+                ],
+            )
         )
 
 
 def _headers(headers: Collection[tuple[str, bytes | None]]) -> list[tuple[str, str]]:
     return [(name, shown(value).text) for name, value in headers]
+
+
+def _is_from_elsewhere(request: web.Request) -> bool:
+    """Whether a page of somebody else's asks for more than to be led here.
+
+    Browsers that come by an address over HTTP don't say so by Sec-Fetch-Site, but those that ask by a script by Origin.
+    """
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+    if site is None:
+        return origin is not None and not is_own(origin, request.headers.get("Host"))
+    return site in ("cross-site", "same-site") and request.headers.get("Sec-Fetch-Mode") != "navigate"
 
 
 def _event(change: Mapping[str, Any]) -> str:

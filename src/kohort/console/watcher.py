@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, Protocol
 
 from kohort.client.administration.group_types import GroupListing, GroupType
+from kohort.client.errors import PartialFailureError
 from kohort.client.time_limit import time_limit
 from kohort.console.cluster_reader import ClusterError, explain
 from kohort.console.group_book import GroupBook, Summary
@@ -22,12 +24,17 @@ BATCH: Final = 500
 _SHARE: Final = 4
 """After a look, the watcher rests for so many times as long as it took, so that large clusters aren't kept busy."""
 
+_LONGEST_REST_S: Final = 30.0
+"""But not longer: a look that took so long has waited for a broker."""
+
+log = logging.getLogger("kohort.console")
+
 
 class Reads(Protocol):
     """What the watcher asks; `ClusterReader` has it."""
 
     async def groups(self) -> list[GroupListing]:
-        """All groups."""
+        """All groups. Raises PartialFailureError, with lists by broker, if some brokers don't tell theirs."""
         ...
 
     async def look(self, types: Mapping[str, GroupType]) -> dict[str, GroupReport]:
@@ -67,21 +74,35 @@ class Watcher:
             began = loop.time()
             await self.look()
             took = loop.time() - began
-            await asyncio.sleep(max(self._every - took, _SHARE * took))
+            await asyncio.sleep(max(self._every - took, min(_SHARE * took, _LONGEST_REST_S)))
 
     async def look(self) -> None:
         """Looks once: at the list of groups, those on open pages, and some of the others."""
         async with self._looking:
             try:
-                self.book.listed(await self._reader.groups())
+                problem = await self._list()
                 wanted = {group_id for shown in self._shown.values() for group_id in shown()}
                 await self._look_at(self.book.due(wanted, self._batch))
-                self.problem = ""
+                self.problem = problem
             except ClusterError as error:
                 self.problem = f"The cluster doesn't answer as it should, so this may be old: {explain(error)}"
+            except Exception:  # whatever a broker says, the next look may go well
+                log.exception("a look at the groups failed")
+                self.problem = "A failure of the console, so this may be old; its log says more."
         async with self._changed:
             self._version += 1
             self._changed.notify_all()
+
+    async def _list(self) -> str:
+        """Lists the groups; says which brokers don't tell theirs, of which those that are known stay."""
+        try:
+            self.book.listed(await self._reader.groups())
+        except PartialFailureError as error:
+            if not error.done:
+                raise
+            self.book.listed((each for listings in error.done.values() for each in listings), whole=False)
+            return f"Not all brokers tell their groups, so some may be old, or missing: {explain(error)}"
+        return ""
 
     async def look_at(self, *group_ids: str) -> None:
         """Looks at groups that a page is asked for, and that nobody has looked at yet.
@@ -90,7 +111,7 @@ class Watcher:
             ClientError, KafkaError: the cluster doesn't answer, or refuses.
         """
         if any(group_id not in self.book.groups for group_id in group_ids):
-            self.book.listed(await self._reader.groups())
+            await self._list()
         await self._look_at([group_id for group_id in group_ids if group_id in self.book.groups])
 
     async def _look_at(self, group_ids: Collection[str]) -> None:

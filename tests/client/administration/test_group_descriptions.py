@@ -6,6 +6,8 @@ import uuid
 
 from kohort.client.administration.group_descriptions import classic_group, consumer_group, share_group, streams_group
 from kohort.client.administration.group_types import GroupType
+from kohort.client.streams.classic.assignment import Assignment, encode_assignment
+from kohort.client.streams.classic.subscription import Subscription, encode_subscription
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.messages import consumer_group_describe as consumer
 from kohort.protocol.messages import share_group_describe as share
@@ -13,6 +15,7 @@ from kohort.protocol.messages import streams_group_describe as streams
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import Subtopology, Topology
 
 AT = Broker(1, "here", 9092)
 ID = uuid.UUID(int=7)
@@ -54,6 +57,19 @@ def test_a_classic_group_of_consumers() -> None:
     assert (member.topics, member.rack, member.instance_id, member.epoch) == (("t", "u"), "north", "static", None)
     assert member.partitions == (TopicPartition("t", 1), TopicPartition("t", 3))
     assert group.owners() == {partition: [member] for partition in member.partitions}
+
+
+def test_a_member_of_a_classic_streams_group_that_waits_for_its_tasks_is_not_one_without_tasks() -> None:
+    subscription = encode_subscription(
+        Subscription(process_id=str(ID), topology=Topology({"0": Subtopology(source_topics=["t"])}))
+    )
+    (waiting,) = classic_group(group_of(classic_member(subscription, b""), "stream"), AT).members
+    assert waiting.streams is None
+    (idle,) = classic_group(
+        group_of(classic_member(subscription, encode_assignment(Assignment())), "stream"), AT
+    ).members
+    assert idle.streams is not None
+    assert idle.streams.tasks == {}
 
 
 def test_newer_versions_of_what_consumers_say_are_read_as_far_as_they_are_known() -> None:

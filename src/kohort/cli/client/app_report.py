@@ -11,10 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_report import GroupReport, members_tables, read_groups
 from kohort.cli.client.tables import numbers, table
+from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
 from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.client.types import TopicInfo, TopicPartition
@@ -55,15 +57,16 @@ class InputReport:
 
     Attributes:
         lag: records after committed offsets, and all of partitions that nothing is committed for yet, since streams
-            applications begin at the first record unless they are told otherwise.
-        uncommitted: those of the latter.
+            applications begin at the first record unless they are told otherwise. None if it isn't known of a
+            partition, such as one without a leader.
+        uncommitted: those of the latter; None if they aren't known of one of these partitions.
     """
 
     topic: str
     internal: bool
     partitions: int
-    lag: int
-    uncommitted: int
+    lag: int | None
+    uncommitted: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,9 @@ class AppReport:
     stores: tuple[StoreReport, ...]
 
     @property
-    def lag(self) -> int:
-        """How many records it has left to read, in all."""
-        return sum(each.lag for each in self.inputs)
+    def lag(self) -> int | None:
+        """How many records it has left to read, in all; None if it isn't known of a topic."""
+        return _sum(each.lag for each in self.inputs)
 
     @property
     def kohorts(self) -> bool:
@@ -123,17 +126,30 @@ def app_report(
         ends: of changelogs, the first offset and the one after the last.
     """
     prefix = f"{group.group.group_id}-"
-    inputs: dict[str, InputReport] = {}
+    read: dict[str, list[PartitionLag]] = {}
     for at, lag in group.lag.items():
-        before = inputs.get(at.topic)
-        inputs[at.topic] = InputReport(
-            topic=at.topic,
-            internal=at.topic.startswith(prefix) and at.topic.endswith(_REPARTITION),
-            partitions=1 + (0 if before is None else before.partitions),
-            lag=(lag.lag or 0) + (lag.uncommitted or 0) + (0 if before is None else before.lag),
-            uncommitted=(lag.uncommitted or 0) + (0 if before is None else before.uncommitted),
+        read.setdefault(at.topic, []).append(lag)
+    inputs = [
+        InputReport(
+            topic=topic,
+            internal=topic.startswith(prefix) and topic.endswith(_REPARTITION),
+            partitions=len(lags),
+            lag=_sum(each.uncommitted if each.committed is None else each.lag for each in lags),
+            uncommitted=_sum(each.uncommitted for each in lags if each.committed is None),
         )
-    return AppReport(group, tuple(inputs.values()), tuple(_stores(group, prefix, topics, ends)))
+        for topic, lags in read.items()
+    ]
+    return AppReport(group, tuple(inputs), tuple(_stores(group, prefix, topics, ends)))
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Their sum; None if one isn't known."""
+    total = 0
+    for each in counts:
+        if each is None:
+            return None
+        total += each
+    return total
 
 
 def _stores(
@@ -184,7 +200,7 @@ def apps_table(reports: Iterable[AppReport]) -> RenderableType:
                 state_text(each.group.group.state),
                 len(each.group.group.members),
                 len(each.stores),
-                lag_text(each.lag),
+                _lag(each.lag),
             )
             for each in reports
         ),
@@ -218,16 +234,21 @@ def app_tables(report: AppReport) -> list[RenderableType]:
     return shown
 
 
+def _lag(lag: int | None) -> Text:
+    """A lag; one that isn't known is neither nothing nor well."""
+    return lag_text(lag) or Text("unknown", "yellow")
+
+
 def _inputs(inputs: Sequence[InputReport]) -> RenderableType:
     """Topics with their lag, and how much of it has never been committed, where there is any."""
     columns = ["Topic", "", ">Partitions", ">Lag"]
     rows: list[list[object]] = [
-        [each.topic, "its own" if each.internal else None, each.partitions, lag_text(each.lag)] for each in inputs
+        [each.topic, "its own" if each.internal else None, each.partitions, _lag(each.lag)] for each in inputs
     ]
-    if any(each.uncommitted for each in inputs):
+    if any(each.uncommitted != 0 for each in inputs):
         columns.append(">Of it without a commit")
         for row, each in zip(rows, inputs, strict=True):
-            row.append(each.uncommitted or None)
+            row.append("unknown" if each.uncommitted is None else each.uncommitted or None)
     return table(columns, rows)
 
 

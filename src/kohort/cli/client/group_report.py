@@ -215,7 +215,15 @@ def _offsets(report: GroupReport) -> RenderableType:
     known = [lag.lag for lag in report.lag.values() if lag.lag is not None]
     if len(report.lag) > 1 and (known or report.uncommitted):
         rows.append(
-            ["in all", "", "", "", lag_text(sum(known)), *([report.uncommitted] if report.uncommitted else []), ""]
+            [
+                "in all",
+                "",
+                "",
+                "",
+                lag_text(sum(known)) if known else None,
+                *([report.uncommitted] if report.uncommitted else []),
+                "",
+            ]
         )
     return table([name for name, _ in columns], rows)
 

@@ -12,7 +12,8 @@ from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
 def read_subscription(member: DescribeGroupsResponse.Group.Member) -> ReadSubscription | None:
     """Returns what a member told its leader; None if it says nothing of its process.
 
-    Brokers keep it to themselves while the group rebalances, and before version 3 it has task ids alone.
+    Apache Kafka's brokers keep it to themselves while the group rebalances; `kohort serve` tells that of members which
+    have joined again. Before version 3 it has task ids alone.
     """
     try:
         read = decode_subscription(member.member_metadata)
@@ -22,8 +23,11 @@ def read_subscription(member: DescribeGroupsResponse.Group.Member) -> ReadSubscr
 
 
 def streams_state(member: DescribeGroupsResponse.Group.Member) -> StreamsMemberState | None:
-    """Returns what only members of streams applications have; None if it can't be known."""
-    read = read_subscription(member)
+    """Returns what only members of streams applications have; None if it can't be known.
+
+    While the group rebalances nothing is assigned: not even an assignment without tasks, which leaders give, too.
+    """
+    read = read_subscription(member) if member.member_assignment else None
     if read is None:
         return None
     subscription, topology = read.subscription, read.subscription.topology

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kohort.client.admin import Admin, ConfigResource, ResourceType
 from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
-from kohort.client.no_broker import no_broker_yet
+from kohort.client.no_broker import telling
 from kohort.client.producer import Producer
 from kohort.client.streams.events import (
     Assigned,
@@ -107,10 +107,8 @@ class Instance:
         self.directory = StateDirectory(settings.state_dir, settings.application_id)
         self.stores = OpenStores(plan, self.directory)
         self._cluster_waits = self.waits("cluster")
-        client = replace(
-            settings.client, on_no_broker=lambda why: self._cluster_waits(no_broker_yet(settings.client, why))
-        )
-        self.admin, self.cluster = Admin(client), Cluster(settings.client)
+        # Only the first of them to be started finds no broker.
+        self.admin, self.cluster = Admin(telling(settings.client, self._cluster_waits)), Cluster(settings.client)
         self.ends = EndOffsets(self.cluster, pause_ms=settings.poll_ms)
         self.changelogs = ChangelogReader(settings.client, self.waits("changelogs"))
         self.manager = TaskManager(
