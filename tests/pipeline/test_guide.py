@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 import kohort.spark
 from kohort.spark import StreamsApp
@@ -119,3 +120,23 @@ def test_tables_as_values(spark: SparkSession) -> None:
         assert sorted(row["kind"] for row in driver.output("kinds")) == ["jam", "tea"]
         assert [row["before"]["kind"] for row in driver.output("moved")] == ["tea"]
         assert driver.output("cheap-items")[-1] == {"id": 2, "kind": "jam", "price": 3.0, "cents": 300}
+
+
+def test_own_aggregates_of_tables(spark: SparkSession) -> None:
+    """Groups that nothing leaves, and those that something leaves later."""
+    app = StreamsApp("items")
+    found = re.search(r"```python\n(spread = aggregation\(.*?)```", _PAGE, re.DOTALL)
+    assert found is not None
+    scope = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__} | {"F": F}
+    exec(compile(found[1], "docs/pipeline.md, spread", "exec"), scope)
+    items = app.table("items", schema="id BIGINT, kind STRING, price DOUBLE", key="id")
+    items.group_by("kind").aggregate("kinds", mean=scope["spread"]).to("kinds", key="kind")
+    with TestDriver(app, spark) as driver:
+        driver.pipe("items", [{"id": 1, "kind": "tea", "price": 2.0}, {"id": 2, "kind": "tea", "price": 4.0}])
+        assert driver.output("kinds") == [{"kind": "tea", "mean": 3.0}]
+        driver.pipe("items", [{"id": 3, "kind": "tea", "price": 9.0}])
+        assert driver.output("kinds") == [{"kind": "tea", "mean": 5.0}]
+        driver.pipe("items", [{"id": 3, "kind": "jam", "price": 9.0}])
+        assert sorted(driver.output("kinds"), key=str) == [
+            {"kind": "jam", "mean": 9.0}, {"kind": "tea", "mean": 3.0}
+        ]  # fmt: skip

@@ -134,6 +134,44 @@ def test_a_table_has_keys_in_a_format(spark: SparkSession) -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("format", ["string", "json"])
+def test_records_without_a_value_delete_whatever_the_keys_are(spark: SparkSession, format: str) -> None:  # noqa: A002
+    """Of a table in its groups, where nothing is left of what is deleted."""
+    app = StreamsApp("shops")
+    items = app.table("items", key="id", schema="kind STRING", key_format=format, key_schema="id STRING")
+    items.group_by("kind").aggregate("kinds", n=count()).to("kinds", key="kind")
+    ids = ["w", "x", "y", "z"]
+    keys: list[Any] = ids if format == "string" else [{"id": each} for each in ids]
+    with TestDriver(app, spark, partitions={"items": 3}) as driver:
+        driver.pipe("items", [{"kind": each} for each in "aabb"], key=keys)
+        assert {row["kind"]: row["n"] for row in driver.output("kinds")} == {"a": 2, "b": 2}
+        driver.pipe("items", [None] * 3, key=keys[1:])
+        assert dict(driver.store("kinds")) == {"a": {"n": 1}}
+        assert driver.dropped == {}
+        driver.pipe("items", [{"kind": "a"}, None])  # without a key there is nothing to set, nor to delete
+        assert dict(driver.store("kinds")) == {"a": {"n": 1}}
+        assert driver.dropped == {"no key": 2}
+
+
+@pytest.mark.parametrize("format", ["string", "json"])
+def test_a_streams_records_without_a_value_are_of_their_keys_task(spark: SparkSession, format: str) -> None:  # noqa: A002
+    app = StreamsApp("shops")
+    text = format == "string"
+    events = app.stream(
+        "events", schema="n INT", tombstones="keep", key_format=format, key=None if text else ("shop", "id"),
+        key_schema="id STRING" if text else "shop STRING, id STRING",
+    )  # fmt: skip
+    group = ["id"] if text else ["shop", "id"]
+    events.group_by(*group).aggregate("counts", rows=count(), values=count("n")).to("counts", key=group)
+    assert len(app.compile(spark).subtopologies) == 1
+    keys: list[Any] = ["x", "y"] if text else [{"shop": "eu", "id": each} for each in "xy"]
+    with TestDriver(app, spark, partitions={"events": 3}) as driver:
+        driver.pipe("events", [{"n": 1}, None], key=keys)
+        driver.pipe("events", [None], key=keys[0])
+        counts = {row["id"]: (row["rows"], row["values"]) for row in driver.output("counts")}
+        assert (counts, driver.dropped) == ({"x": (2, 1), "y": (1, 0)}, {})
+
+
 def test_a_tables_key_under_two_schemas_is_one(spark: SparkSession) -> None:
     with fake_registry() as server:
         ids = [server.add("rates-key", schema) for schema in ('"long"', {"type": "long", "doc": "the same"})]
@@ -171,6 +209,10 @@ MISTAKES: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a table's other key": (
         lambda app: app.table("t", key="n", schema="n INT", key_format="avro", key_schema="id INT").to("x"),
         "table 't': key=('n',), but with key_format='avro' the records' keys have id",
+    ),
+    "a table for nothing": (
+        lambda app: app.table("t", key="id", schema="n INT", key_format="avro", key_schema="id INT"),
+        "table 't' goes nowhere: with key_format= no store has it",
     ),
     "a table's no format": (
         lambda app: app.table("t", key="id", schema="n INT", key_schema="id INT"),

@@ -228,16 +228,20 @@ def test_own_aggregations_say_how_what_leaves_is_subtracted(kohort_test_driver: 
         finish=lambda s: F.when(s["n"] > 0, s["sum"]),
     )
     items.group_by("kind").aggregate("kinds", n=count(), prices=bag(), squares=squares).to("kinds", key="kind")
-    items.group_by("id").aggregate("ids", prices=bag()).to("ids", key="id")
+    items.group_by("id").aggregate("ids", prices=bag(), squares=squares).to("ids", key="id")
     driver = kohort_test_driver(app, partitions=2)
     drawn = Random(5)
     table: dict[int, dict[str, Any]] = {}
     groups: dict[str, Any] = {}
     ids: dict[str, Any] = {}
-    for _ in range(5):
-        for _ in range(4):
+    for epoch in range(6):
+        for _ in range(4 if epoch > 1 else 1):
             some = drawn.sample(range(8), 3)
-            if drawn.random() < 0.3:
+            if epoch < 2:  # at first rows that come and none that leave, then those of one group alone
+                rows = [item(each + 3 * epoch, "ab"[each % 2 or epoch], 2) for each in range(3)]
+                driver.pipe("items", rows, step=False)
+                table |= {row["id"]: row for row in rows}
+            elif drawn.random() < 0.3:
                 driver.delete("items", *({"id": each} for each in some), step=False)
                 for each in some:
                     table.pop(each, None)
@@ -255,8 +259,9 @@ def test_own_aggregations_say_how_what_leaves_is_subtracted(kohort_test_driver: 
             total = sum(each * each for each in prices) if prices else None
             expected[kind] = {"kind": kind, "n": len(of), "prices": prices, "squares": total}
         assert {kind: group for kind, group in groups.items() if group is not None} == expected
-        assert {key: group["prices"] for key, group in ids.items() if group is not None} == {
-            str(each): [] if row["price"] is None else [row["price"]] for each, row in table.items()
+        assert {key: (group["prices"], group["squares"]) for key, group in ids.items() if group is not None} == {
+            str(each): ([], None) if row["price"] is None else ([row["price"]], row["price"] ** 2)
+            for each, row in table.items()
         }
 
 

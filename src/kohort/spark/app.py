@@ -151,7 +151,7 @@ class StreamsApp(Advised):
             partitioner: how the topic's producers find a key's partition: "murmur2", as Kafka's Java client and most
                 others, or "crc32", as librdkafka (confluent-kafka) by default.
             tombstones: what becomes of records without a value: "drop" leaves them out and counts them, "keep" makes
-                rows of nulls of them.
+                rows of nulls of them, but for the columns of their keys (`key_format`).
             headers: whether rows have the records' headers, as the column `_headers`, which is an ARRAY of STRUCTs with
                 a `key`, STRING, and a `value`, BINARY.
             topics: whether rows have the topic that they are from, as the column `_topic`, a STRING.
@@ -261,8 +261,9 @@ class StreamsApp(Advised):
             on_error, avro_schema, partitioner: as of a stream.
             key_format, key_schema, key_subject: as of a stream, where keys are neither text nor JSON objects. `key` is
                 all columns of the keys then, which aren't in the values. Such records lie where the keys' bytes lead
-                to, so they go through a topic by these columns, `{app}-{name}-repartition`; a stream that is joined
-                with the table does, too.
+                to, so they go through a topic by these columns, `{app}-{name}-repartition`, but where keys are
+                "string"; a stream that is joined with the table does, too. No store has such a table: it can't be
+                asked, and has to go somewhere, as to a topic, a group or a join.
             timestamp_format, time_zone, schema_registry, subject, delimiter: as of a stream.
 
         Raises:

@@ -206,7 +206,7 @@ class Plans:
             self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
             _policy(source.on_error), internal, table, key=source.key if table and len(source.key) > 1 else (),
             times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
-            partition_check=check, tombstones=source.tombstones, keyless=keyless,
+            partition_check=check, tombstones=source.tombstones, keyless=keyless and not source.valueless,
             headers=source.headers and HEADERS in schema.names, registry=source.registry, csv=source.csv,
             topics=source.topics_shown and TOPIC in schema.names, keys=_keys_read(source, schema.names),
             valueless=source.valueless and VALUELESS in schema.names,

@@ -253,9 +253,10 @@ class _Compiler:
         else:
             what = "table" if each.table_key else "stream"
             if each not in ended:
-                raise ProgramError(
-                    f"{what} {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
-                )
+                remedy = "end it with .to(…), or with .group_by(…).aggregate(…)"
+                if each.table_key:
+                    remedy = f"with key_format= no store has it to ask: {remedy}, or join a stream with it"
+                raise ProgramError(f"{what} {each.topic!r} goes nowhere: {remedy}")
             draft = _Draft(TopicInput(resolved(each, what)))
             self._sources[each] = draft
             self._drafts.append(draft)

@@ -55,8 +55,9 @@ class RowsReading:
         whole_partitions: whether all of a partition is read in one split.
         partition_check: which partition each record belongs to, if anything goes by that: misplaced ones are bad.
         null_partitions: whether rows of records without a key, which may lie in any partition, have no `_partition`.
-        tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
-        keyless: whether a table takes records without a key.
+        tombstones: whether a stream's records without a value are rows of nulls, but for what is in their keys. A
+            table's delete.
+        keyless: whether records without a key are taken.
         headers, topics: whether `_headers` and `_topic`, which aren't in the values, are in `schema`.
         registry: how values are read that have the id of a registered schema.
         csv: what is in a record of CSV.
@@ -109,7 +110,7 @@ def _decode(
     fetched: FetchedRecords, reading: RowsReading, statistics: EpochStatistics, clock: StreamTimes, partitions: int
 ) -> pa.RecordBatch:
     deletes = None
-    if reading.table and not reading.keyless:
+    if not reading.keyless:
         fetched = _drop_without(fetched, "key", NO_KEY, statistics)
     values = fetched.values
     if reading.table and values.null_count:
@@ -163,7 +164,8 @@ def _drop_misplaced(
     if check is None:
         return columns, fetched, None
     keyed = has_key(fetched, check.partitioner)
-    if not reading.table:  # a stream's record without a value has no columns that belong anywhere
+    in_keys = reading.keys is not None and set(check.key) <= set(reading.keys.columns)
+    if not reading.table and not in_keys:  # a record without a value has no columns that belong anywhere
         keyed = pc.and_(keyed, fetched.values.is_valid())
     if not partitions:
         return columns, fetched, keyed

@@ -95,8 +95,11 @@ class SignedCustomAggregation(CustomAggregation):
         return [(f"{name}.came", F.when(~leaves, made)), (f"{name}.left", F.when(leaves, made))]
 
     def merge(self, name: str) -> Named:
-        parts = (f"{name}.came", f"{name}.left")
-        return [(part, self._column("merge", self.merging(state(part)))) for part in parts]
+        # Of nulls alone a merge may make something, as a struct of nulls. That would pass for what left.
+        return [
+            (part, F.when(F.count(state(part)) > 0, self._column("merge", self.merging(state(part)))))
+            for part in (f"{name}.came", f"{name}.left")
+        ]
 
     def settled(self, name: str) -> Named:
         assert self.subtracting is not None
@@ -144,7 +147,8 @@ def aggregation(
         merge: makes an aggregate expression of the column that has states in it.
         finish: makes the result of the merged state; by default that is the result.
         subtract: for tables, whose rows leave: makes the state of two, of all that came and of what left of it. Each is
-            of at least one row, and neither is null, but fields of a struct may be.
+            of at least one row, and neither is null, but fields of a struct may be. It isn't called, and the state
+            stays as it is, while nothing left.
         version: changes when `update`, `merge` or `subtract` begin to mean something else, so that state from before,
             which is of the same type, isn't gone on with: the application needs another id then. Expressions aren't
             compared.
