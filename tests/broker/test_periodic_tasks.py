@@ -227,3 +227,29 @@ def test_what_is_running_is_not_run_beside_itself(with_server: Run) -> None:
 
     with_server(test)
     assert (most, runs) == (1, 2)
+
+
+def test_what_is_due_is_not_begun_once_it_is_stopped(with_server: Run) -> None:
+    ran: list[str] = []
+    go = asyncio.Event()
+
+    async def slow() -> None:
+        ran.append("slow")
+        await go.wait()
+
+    async def other() -> None:
+        ran.append("other")
+
+    async def test(server: Server) -> None:
+        clock = MovableClock()
+        async with repeating(server, clock, PeriodicTask(slow, AN_HOUR), PeriodicTask(other, AN_HOUR)) as tasks:
+            clock.advance(3_600_000)
+            catching_up = asyncio.create_task(tasks.catch_up())
+            while not ran:
+                await asyncio.sleep(0)
+            await tasks.stop()
+            go.set()
+            await catching_up
+
+    with_server(test)
+    assert ran == ["slow"]

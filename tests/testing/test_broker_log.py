@@ -37,7 +37,7 @@ def test_levels_that_a_test_sets_count_for_it(caplog: pytest.LogCaptureFixture, 
             caplog.clear()
             for each in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
                 SERVER.log(each, "a line")
-            return [record.levelno for record in caplog.records if record.levelno >= logging.INFO]
+            return [record.levelno for record in caplog.records]
 
     without = heard()
     kept = BrokerLog()
@@ -77,6 +77,21 @@ def test_a_level_that_was_set_before_stays(caplog: pytest.LogCaptureFixture) -> 
     finally:
         kept.uninstall()
     assert logging.getLogger("kohort.broker").level == logging.ERROR
+
+
+def test_a_level_that_is_set_no_more_leaves_no_gap() -> None:
+    broker = logging.getLogger("kohort.broker")
+    kept = BrokerLog()
+    broker.setLevel(logging.ERROR)
+    try:
+        kept.install()
+        broker.setLevel(logging.NOTSET)
+        kept.install()
+        SERVER.info("started")
+        assert "event=started" in kept.since(0)
+    finally:
+        kept.uninstall()
+        broker.setLevel(logging.NOTSET)
 
 
 def test_it_leaves_nothing() -> None:

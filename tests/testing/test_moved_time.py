@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kohort.client import Admin, Producer
+from kohort.client import Admin, Consumer, Producer, ShareConsumer
+from kohort.client.admin import ConfigResource, ResourceType
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
@@ -84,6 +85,91 @@ def test_what_is_older_than_its_retention_is_deleted() -> None:
         assert (await admin.offsets.ends([place]))[place] == (1, 1)
 
     moved(test)
+
+
+def test_a_transaction_that_is_left_open_ends() -> None:
+    async def test(broker: Broker, _: Admin) -> None:
+        servers = broker.bootstrap_servers
+        async with (
+            Producer(servers, transactional_id="left", transaction_timeout_ms=60_000) as left,
+            Producer(servers) as producer,
+            Consumer(servers, isolation_level="read_committed", auto_offset_reset="earliest") as consumer,
+        ):
+            await left.begin_transaction()
+            await (await left.send("orders", b"tea", partition=0))
+            await (await producer.send("orders", b"cups", partition=0))
+            consumer.assign([TopicPartition("orders", 0)])
+            place = TopicPartition("orders", 0)
+
+            async def stable() -> int:
+                return (await consumer.end_offsets(place))[place]
+
+            await advance(broker, timedelta(seconds=50))
+            assert await stable() == 0
+            await advance(broker, timedelta(seconds=20))
+            assert await stable() == 3
+            records = await consumer.poll(timeout_ms=30_000)
+            assert [record.value for record in records] == [b"cups"]
+
+    moved(test)
+
+
+def test_locks_of_a_share_group_run_out() -> None:
+    async def test(broker: Broker, admin: Admin) -> None:
+        servers = broker.bootstrap_servers
+        await admin.configs.alter(
+            ConfigResource(ResourceType.GROUP, "billing"), set={"share.auto.offset.reset": "earliest"}
+        )
+        async with Producer(servers) as producer:
+            await (await producer.send("orders", b"tea", partition=0))
+        async with (
+            ShareConsumer(servers, group_id="billing", lock_renewal_ms=0) as holder,
+            ShareConsumer(servers, group_id="billing", lock_renewal_ms=0) as other,
+        ):
+            holder.subscribe("orders")
+            held = await holder.poll(timeout_ms=30_000)
+            assert [record.delivery_count for record in held] == [1]
+            other.subscribe("orders")
+            await until(other.assignment, "the other is a member, too")
+            await advance(broker, timedelta(seconds=20))
+            assert await other.poll(timeout_ms=100) == []
+            await advance(broker, timedelta(seconds=11))
+            again = await other.poll(timeout_ms=30_000)
+            assert [(record.value, record.delivery_count) for record in again] == [(b"tea", 2)]
+
+    moved(test)
+
+
+def test_offsets_that_nobody_needs_expire() -> None:
+    async def test(broker: Broker, admin: Admin) -> None:
+        await admin.group_offsets.alter("billing", {TopicPartition("orders", 0): 0})
+        await advance(broker, timedelta(days=6))
+        assert [group.group_id for group in await admin.groups.list()] == ["billing"]
+        await advance(broker, timedelta(days=1, hours=1))
+        assert await admin.groups.list() == []
+
+    moved(test)
+
+
+def test_who_waits_for_a_broker_that_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def wait(_: object) -> None:
+            begun.set()
+            await go.wait()
+
+        monkeypatch.setattr("kohort.broker.broker.Broker.catch_up", wait)
+        async with Broker() as broker:
+            waiting = asyncio.create_task(advance(broker, MINUTE))
+            await begun.wait()
+        try:
+            with pytest.raises(RuntimeError, match="left while its clock was moved"):
+                await asyncio.wait_for(waiting, 30)
+        finally:
+            go.set()
+
+    run(main())
 
 
 def test_the_clock_goes_on_and_is_told() -> None:

@@ -124,7 +124,7 @@ def test_settings_come_from_the_configuration_and_from_markers(inner_pytest: pyt
     inner_pytest.runpytest_subprocess().assert_outcomes(passed=4)
 
 
-def test_a_setting_without_a_value_is_a_usage_error(inner_pytest: pytest.Pytester) -> None:
+def test_a_setting_without_a_value_is_told_in_a_sentence(inner_pytest: pytest.Pytester) -> None:
     inner_pytest.makeini("[pytest]\nkohort_settings = num.partitions\n")
     inner_pytest.makepyfile("def test_all(kohort_broker): pass")
 
@@ -163,12 +163,15 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
 
         def test_file(kohort_topic):
             kohort_topic(__import__("pathlib").Path("nowhere.csv"))
+
+        def test_ahead(kohort_topic, kohort_group):
+            kohort_group(kohort_topic(), behind=-1)
         """
     )
 
     result = inner_pytest.runpytest_subprocess()
 
-    result.assert_outcomes(errors=6, failed=1)
+    result.assert_outcomes(errors=6, failed=2)
     result.stdout.fnmatch_lines_random(
         [
             *2
@@ -178,6 +181,7 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
             "kohort_time moves the clock of a test's own broker: take one of kohort_fresh_broker and *",
             "the test has several brokers, kohort_fresh_broker and kohort_secure_broker: *",
             "kohort_topic: *No such file or directory: *nowhere.csv'",
+            "kohort_group: a group can't be ahead of the end: behind=-1",
         ]
     )
     result.stdout.no_fnmatch_line("*.py:*: *Error")

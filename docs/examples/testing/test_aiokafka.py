@@ -8,7 +8,6 @@ from datetime import timedelta
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from kohort.testing import Broker
-from kohort.testing.broker_time import BrokerTime
 
 
 async def send(servers: str, topic: str, *values: bytes) -> None:
@@ -25,7 +24,7 @@ async def first_offset(servers: str, topic: str) -> int:
         return (await consumer.beginning_offsets([place]))[place]
 
 
-def test_orders_are_kept_for_a_week(kohort_fresh_broker: Broker, kohort_time: BrokerTime) -> None:
+def test_orders_are_kept_for_a_week(kohort_fresh_broker: Broker, kohort_time: Broker) -> None:
     """Kafka's `retention.ms` is seven days."""
     servers = kohort_fresh_broker.bootstrap_servers
     asyncio.run(send(servers, "orders", b"tea", b"cups"))

@@ -83,6 +83,7 @@ class PeriodicTasks:
         self._schedules: list[_Schedule] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._plan: CompactionPlan | None = None
+        self._stopped = False
         self._thread = ThreadPoolExecutor(1, "kohort-periodic")
 
     def start(self) -> None:
@@ -100,6 +101,7 @@ class PeriodicTasks:
 
     async def stop(self) -> None:
         """Stops all tasks, and cancels a compaction that is running."""
+        self._stopped = True
         plan = self._plan
         if plan is not None:
             plan.cancelled = True
@@ -195,6 +197,8 @@ class PeriodicTasks:
         """Runs, one after another, the tasks that are due by a clock that was moved; the others go on waiting."""
         for schedule in self._schedules:
             async with schedule.running:
+                if self._stopped:
+                    return
                 if schedule.due <= self._clock():
                     await self._run(schedule)
 

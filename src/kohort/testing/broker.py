@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping
+from concurrent.futures import CancelledError, Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -63,6 +65,9 @@ class Broker:
         self._server: Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: LoopThread | None = None
+        self._lock = threading.Lock()
+        """So that nobody begins to wait for a broker that is being left."""
+        self._advancing: set[Future[None]] = set()
 
     @property
     def server(self) -> Server:
@@ -102,24 +107,39 @@ class Broker:
         return datetime.fromtimestamp(self._clock() / 1000, UTC)
 
     def advance(self, by: timedelta) -> None:
-        """Moves the broker's clock ahead, and returns when the broker has done what became due.
+        """Moves the broker's clock ahead, and returns when the broker has done what became due, but for syncs.
 
         To the broker, all that time has passed in which no client said a word. That ends sessions, rebalances, delayed
         joins, transactions, locks of share groups and waiting fetches; periodic tasks, such as retention, compaction
-        and expiry, run once if their interval is over. Quotas, idle connections and certificates go by the system's
-        time, and so do clients, who stamp their records themselves.
+        and expiry, run once if their interval is over. A transaction, too, is ended by a periodic task, every 10 s
+        (`transaction.abort.timed.out.transaction.cleanup.interval.ms`), if its timeout has passed, not just been
+        reached. Quotas, idle connections and certificates go by the system's time, and so do clients, who stamp their
+        records themselves.
+
+        It doesn't wait for syncs to disk (`durable`, `flush.messages`), after which answers to members and markers of
+        transactions come, nor for placements of streams tasks that a thread works out: wait there for what you expect.
 
         With `async with` call it by `asyncio.to_thread`, as all that blocks.
 
         Raises:
-            RuntimeError: it isn't running, or this is its own event loop.
+            RuntimeError: it isn't running, or is left meanwhile; or this is its own event loop.
             ValueError: the clock would go back.
         """
-        server, loop = self.server, self._loop
-        assert loop is not None
-        if _runs_here(loop):
-            raise RuntimeError("advance would wait for its own event loop: await asyncio.to_thread(broker.advance, …)")
-        asyncio.run_coroutine_threadsafe(self._advance(server, by), loop).result()
+        with self._lock:
+            server, loop = self.server, self._loop
+            assert loop is not None
+            if _runs_here(loop):
+                raise RuntimeError(
+                    "advance would wait for its own event loop: await asyncio.to_thread(broker.advance, …)"
+                )
+            future = asyncio.run_coroutine_threadsafe(self._advance(server, by), loop)
+            self._advancing.add(future)
+        try:
+            future.result()
+        except CancelledError:
+            raise RuntimeError("the broker was left while its clock was moved") from None
+        finally:
+            self._advancing.discard(future)
 
     async def __aenter__(self) -> Self:
         await self._start()
@@ -187,7 +207,10 @@ class Broker:
         return made
 
     async def _stop(self) -> None:
-        server, self._server, self._security, self._loop = self._server, None, None, None
+        with self._lock:
+            server, self._server, self._security, self._loop = self._server, None, None, None
+            for future in [*self._advancing]:
+                future.cancel()
         try:
             if server is not None:
                 await server.stop()

@@ -10,8 +10,8 @@ from typing import Final
 __all__ = ["BrokerLog"]
 
 _LOGGERS: Final = ("kohort.authorizer", "kohort.broker", "kohort.coordinator", "kohort.log", "kohort.secure")
-_LEVEL: Final = logging.INFO - 1
-"""A level of our own, so that a level that somebody else sets is told from it."""
+_LEVEL: Final = logging.DEBUG - 1
+"""A level of our own, so that a level that somebody else sets is told from it; below all that a test may ask for."""
 
 _LINES: Final = 200
 
@@ -47,10 +47,9 @@ class BrokerLog(logging.Handler):
         """Begins to keep lines. May be called again."""
         for name in _LOGGERS:
             logger = logging.getLogger(name)
-            if self in logger.handlers:
-                continue
-            logger.addHandler(self)
-            if logger.level == logging.NOTSET and logger.propagate:
+            if self not in logger.handlers:
+                logger.addHandler(self)
+            if logger not in self._held and logger.level == logging.NOTSET and logger.propagate:
                 logger.setLevel(_LEVEL)
                 logger.propagate = False
                 # pytest 9 gives its handler to loggers that don't propagate: it would hear all, and much of it twice.

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kohort.spark import StreamsApp
     from kohort.spark.testing import TestDriver
     from kohort.testing.broker import Broker
-    from kohort.testing.broker_time import BrokerTime
     from kohort.testing.filling import Filling
     from kohort.testing.process import BrokerProcess
 
@@ -158,18 +157,25 @@ def kohort_group(request: pytest.FixtureRequest) -> Callable[..., str]:
 
     As `kohort_group(topic, behind=3)`, on the broker that `kohort_topic` takes. See `kohort.testing.Filling.group`.
     """
-    return _filling(request).group
+    filling = _filling(request)
+
+    def group(topic: str, **options: Any) -> str:
+        try:
+            return filling.group(topic, **options)
+        except ValueError as error:
+            _refuse(f"kohort_group: {error}")
+
+    return group
 
 
 @pytest.fixture
-def kohort_time(request: pytest.FixtureRequest) -> BrokerTime:
-    """Moves the clock of the test's own broker, `kohort_fresh_broker` or `kohort_secure_broker`."""
+def kohort_time(request: pytest.FixtureRequest) -> Broker:
+    """The test's own broker, `kohort_fresh_broker` or `kohort_secure_broker`: `Broker.advance` moves its clock."""
     own = [name for name in _IN_PROCESS if name in request.fixturenames]
     if len(own) != 1:
         _refuse(f"kohort_time moves the clock of a test's own broker: take one of {' and '.join(_IN_PROCESS)}, too")
-    from kohort.testing.broker_time import BrokerTime
-
-    return BrokerTime(request.getfixturevalue(own[0]))
+    broker: Broker = request.getfixturevalue(own[0])
+    return broker
 
 
 @pytest.fixture(scope="session")
