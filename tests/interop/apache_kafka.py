@@ -33,7 +33,7 @@ class ApacheKafka(Server):
         flags: the JVM's; by default those of a small, short-lived one.
     """
 
-    ready_within = 60.0
+    ready_within = 180.0
     clean_exit = 143  # a JVM's, after SIGTERM
     project = "kafka"  # whose class path it runs on
     format_options: tuple[str, ...] = ()  # beside the cluster's id and the settings
