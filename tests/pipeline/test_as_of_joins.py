@@ -62,6 +62,18 @@ def test_rows_meet_what_the_table_had_at_their_time(kohort_test_driver: Driver) 
     ]
 
 
+def test_a_deletion_ends_a_version_where_the_table_has_its_records_times(kohort_test_driver: Driver) -> None:
+    app = made()
+    rates = app.table("rates", schema=f"{RATE}, _timestamp TIMESTAMP", key="currency")
+    orders_of(app).join_as_of(rates, how="left", history="1 hour", columns=["rate"]).to("out")
+    driver = kohort_test_driver(app)
+    driver.pipe("rates", [{"currency": "EUR", "rate": 1.0}], at=at(10))
+    driver.delete("rates", "EUR", at=at(30))
+    driver.pipe("orders", [order(minute, minute) for minute in (20, 40)])
+    assert found(driver) == [(20, 1.0), (40, None)]
+    assert not any(driver.dropped.values())
+
+
 def test_rows_of_a_table_that_is_made_of_a_stream_have_its_event_times(kohort_test_driver: Driver) -> None:
     app = made()
     quotes = app.stream(
