@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-queues bench-test-driver bench-restore bench-memory bench-driver
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -144,6 +144,9 @@ bench-nexmark: $(READY) ## Nexmark's queries beside Structured Streaming and Kaf
 
 bench-processors: $(READY) ## A function that keeps state by key, beside Spark's transformWithStateInPandas (needs Java)
 	@$(BIN)/python -m benchmarks.processors $(BENCH)
+
+bench-versions: $(READY) ## Joins as of a time, by how many versions keys have, without Spark
+	@$(BIN)/python -m benchmarks.pipeline.versions $(BENCH)
 
 bench-test-driver: $(READY) ## The test driver's steps, program by program (needs Java)
 	@$(BIN)/python -m benchmarks.driver_steps $(BENCH)

@@ -74,6 +74,7 @@ SMOKES: Final = {
     "bench-pipeline": Smoke("Bids by auction", ("BENCH=--quick --case flights auctions",), (JAVA,)),
     "bench-nexmark": Smoke("equal to the batch", ("BENCH=--quick",), (JAVA,)),
     "bench-processors": Smoke("the keys a second", ("BENCH=--quick",), (JAVA,)),
+    "bench-versions": Smoke("versions of a key", ("BENCH=--quick",)),
     "bench-test-driver": Smoke("Later ones take", ("BENCH=--quick",), (JAVA,)),
     "bench-queues": Smoke("one of two killed", ("BENCH=--quick",), (JAVA,)),
     "bench-restore": Smoke("records/s", ("BENCH=--quick",), (JAVA,)),

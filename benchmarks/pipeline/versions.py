@@ -1,4 +1,4 @@
-"""What an epoch of a join as of a time costs, by how many versions keys have: `python -m benchmarks.pipeline.versions`.
+"""What an epoch of a join as of a time costs, by how many versions keys have: `make bench-versions`.
 
 Without Spark: the join over stores in RocksDB, which it asks by sockets as executors do. Processor time of both.
 """

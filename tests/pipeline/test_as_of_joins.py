@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,18 @@ def test_rows_meet_what_the_table_had_at_their_time(kohort_test_driver: Driver) 
     assert [since for _, since in driver.store("rated-versions")] == [
         f"2013-01-01T12:{minute}:00.000Z" for minute in (10, 20, 30, 40)
     ]
+
+
+def test_a_deletion_ends_a_version_where_the_table_has_its_records_times(kohort_test_driver: Driver) -> None:
+    app = made()
+    rates = app.table("rates", schema=f"{RATE}, _timestamp TIMESTAMP", key="currency")
+    orders_of(app).join_as_of(rates, how="left", history="1 hour", columns=["rate"]).to("out")
+    driver = kohort_test_driver(app)
+    driver.pipe("rates", [{"currency": "EUR", "rate": 1.0}], at=at(10))
+    driver.delete("rates", "EUR", at=at(30))
+    driver.pipe("orders", [order(minute, minute) for minute in (20, 40)])
+    assert found(driver) == [(20, 1.0), (40, None)]
+    assert not any(driver.dropped.values())
 
 
 def test_rows_of_a_table_that_is_made_of_a_stream_have_its_event_times(kohort_test_driver: Driver) -> None:
@@ -160,7 +172,7 @@ def in_cuts(driver: TestDriver, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_windows_are_versions_however_epochs_are_cut(kohort_test_driver: Driver, size: int) -> None:
-    """Closed ones from their ends on, for whatever comes after; and each by itself, from its start on."""
+    """Closed ones from their ends on, for whatever is read after; and each by itself, from its start on."""
     app = made()
     flights = app.stream("flights", schema=FLIGHT, event_time="when")
     by_carrier = flights.group_by("carrier", window("when", "10 minutes", grace="0 seconds", end="until"))
@@ -177,6 +189,43 @@ def test_windows_are_versions_however_epochs_are_cut(kohort_test_driver: Driver,
         (12, 20.0), (22, 5.0), (5, None), (35, 7.0), (15, 20.0)
     ]  # fmt: skip
     assert sorted((row["id"], row["n"]) for row in driver.output("counted")) == [(5, 2), (12, 1), (15, 1), (22, 1)]
+
+
+def closed_joined(kohort_test_driver: Driver, size: int, grace: str) -> list[tuple[int, float | None]]:
+    """What orders meet of closed windows, if both are read in the order of their times, so many rows in an epoch."""
+    app = made()
+    flights = app.stream("flights", schema=FLIGHT, event_time="when")
+    by_carrier = flights.group_by("carrier", window("when", "10 minutes", grace="0 seconds", end="until"))
+    closed = by_carrier.aggregate("worst", emit="close", delay=max_("delay"))
+    worst = closed.as_stream().select("carrier", "until AS window", "delay").to_table("carrier", name="closed")
+    orders = app.stream("orders", schema=CARRIED, event_time="at")
+    orders.join_as_of(worst, how="left", history="1 day", grace=grace, name="after").to("out")
+    driver = kohort_test_driver(app)
+    rows: list[tuple[datetime, str, dict[str, Any]]] = [
+        (at(minute), "flights", {"carrier": carrier, "delay": delay, "when": at(minute)})
+        for carrier, delay, minute in DELAYS
+    ]
+    rows += [
+        (at(minute), "orders", {"id": minute, "carrier": "AA", "at": at(minute)}) for minute in (5, 12, 15, 22, 35)
+    ]
+    rows.sort(key=lambda row: row[0])
+    for start in range(0, len(rows), size):
+        for _, topic, row in rows[start : start + size]:
+            driver.pipe(topic, [row], step=False)
+        driver.step()
+    driver.pipe("orders", [{"id": 99, "carrier": "AA", "at": at(59) + timedelta(hours=1)}])
+    return [(number, row["delay"]) for row in driver.output("out") if (number := row["id"]) != 99]
+
+
+@pytest.mark.parametrize("size", [1, 4, 12])
+def test_with_a_grace_rows_meet_closed_windows_however_both_are_cut(kohort_test_driver: Driver, size: int) -> None:
+    """An order waits for the flight that closes its window, and for the window's way through a topic."""
+    expected = [(5, None), (12, 20.0), (15, 20.0), (22, 5.0), (35, 7.0)]
+    assert closed_joined(kohort_test_driver, size, "1 hour") == expected
+
+
+def test_without_a_grace_rows_meet_what_was_closed_in_epochs_before(kohort_test_driver: Driver) -> None:
+    assert closed_joined(kohort_test_driver, 12, "0 seconds") == [(minute, None) for minute in (5, 12, 15, 22, 35)]
 
 
 def totals(rows: pa.Table, state: Any) -> pa.Table:

@@ -39,12 +39,14 @@ def scan(
     starts: Sequence[bytes],
     ends: Sequence[bytes],
     most_bytes: int,
-    within: tuple[Sequence[bytes | None], Sequence[bytes | None]],
+    neighbours_from: Sequence[bytes | None],
+    neighbours_to: Sequence[bytes | None],
 ) -> ScannedRanges:
     """Each range has the keys from its start to its end that are two letters long; few rows at a time."""
     every = [bytes([first, second]) for first in range(97, 100) for second in range(97, 100)]
     rows = []
-    for number, (start, end, first, last) in enumerate(zip(starts, ends, *within, strict=True)):
+    asked = zip(starts, ends, neighbours_from, neighbours_to, strict=True)
+    for number, (start, end, first, last) in enumerate(asked):
         keys = [key for key in every if start <= key < end]
         keys = [*[key for key in every if first is not None and first <= key < start][-1:], *keys]
         keys += [key for key in every if last is not None and max(start, end) <= key < last][:1]
@@ -180,11 +182,35 @@ def test_ranges_are_scanned_in_as_many_responses_as_it_takes(
     assert set(rows["value"].to_pylist()) == {b"s/4"}
     assert driver.scan("s", 4, pa.array([], pa.binary()), pa.array([], pa.binary())).num_rows == 0
     assert driver.scan("s", 4, pa.array([b"a"]), pa.array([b"z"]), 1)["key"].to_pylist() == [b"aa"]
-    within = pa.array([b"a", None, b"bb"]), pa.array([b"b", b"zz", None])
-    rows = driver.scan("s", 4, pa.array([b"ab", b"ba", b"bb"]), pa.array([b"ac", b"bb", b"bc"]), None, within)
+    nexts = pa.array([b"a", None, b"bb"]), pa.array([b"b", b"zz", None])
+    rows = driver.scan("s", 4, pa.array([b"ab", b"ba", b"bb"]), pa.array([b"ac", b"bb", b"bc"]), None, *nexts)
     assert [(row["range"], row["key"].decode()) for row in rows.to_pylist()] == [
         (0, "aa"), (0, "ab"), (0, "ac"), (1, "ba"), (1, "bb"), (2, "bb")
     ]  # fmt: skip
+
+
+def test_ranges_that_are_done_are_not_sent_again(driver: RpcAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many responses it takes: each request has some, of which the first alone is another."""
+    monkeypatch.setattr("kohort.spark.executor_rpc.server._RESPONSE_BYTES", 1)
+    monkeypatch.setattr(client, "_RANGES_AT_ONCE", 3)
+    sent: list[list[dict[str, bytes]]] = []
+    to_ipc = client.to_ipc
+
+    def noted(batch: pa.RecordBatch) -> pa.Buffer:
+        sent.append(batch.to_pylist())
+        return to_ipc(batch)
+
+    monkeypatch.setattr(client, "to_ipc", noted)
+    starts = pa.array([b"aa", b"ab", b"ba", b"bb", b"bc", b"ca"])
+    befores, afters = pa.array([b"a"] * 6), pa.array([b"d"] * 6)
+    rows = driver.scan("s", 0, starts, starts, None, befores, afters)
+    wanted = ["aa", "aa", "ab", "ac", "ba", "ba", "bb", "bb", "bc", "bc", "ca"]
+    assert [row["key"].decode() for row in rows.to_pylist()] == wanted
+    assert [row["range"] for row in rows.to_pylist()] == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert max(map(len, sent)) == 3
+    for ranges in sent:
+        assert [each["start"] == each["end"] for each in ranges[1:]] == [True] * (len(ranges) - 1)
+        assert all(each["neighbours_from"] == b"a" for each in ranges[1:])
 
 
 def writes(*rows: tuple[bytes, bytes | None]) -> pa.Table:

@@ -18,7 +18,7 @@ from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.stages.read_rows import RowsReading, read_rows_stage
 from kohort.spark.jobs.subtopology_jobs import last_of_each_key
-from kohort.spark.program.internal_columns import PARTITION, TIMESTAMP
+from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.reading.reader import CorruptBatch
 from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 
@@ -198,6 +198,26 @@ def test_columns_of_times_that_are_made_come_in_their_place(monkeypatch: pytest.
     found = [(str(row["_timestamp"])[17:23], row["a"], str(row["when"])[17:19]) for row in rows]
     assert found == [("00.100", 1, "01"), ("00.102", 2, "02"), ("00.103", 3, "03")]
     assert rpc.reports["rows"].max_times == {0: 1_000, 1: 3_000}
+
+
+def test_a_tombstone_has_its_records_time_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    rpc = FakeRpc()
+    when = T.TimestampType()
+    schema = T.StructType([T.StructField("_timestamp", when), *SCHEMA.fields, T.StructField("when", when)])
+    derived = (DerivedTime("_timestamp"), DerivedTime("when", "timestamp_seconds", "a"))
+    records: list[tuple[int, int, int, bytes | None, bytes | None]] = [
+        (0, 0, 100, b"k", b'{"a":1}'), (0, 1, 200, b"k", None), (0, 2, -1, b"k", None),
+    ]  # fmt: skip
+    wanted = replace(
+        READING, schema=schema.json(), derived=derived, event_time="_timestamp", table=True,
+        internal_columns=(PARTITION, TIMESTAMP, STREAM_TIME),
+    )  # fmt: skip
+    rows = read(rpc, monkeypatch, wanted, records)
+    assert [str(row["_timestamp"])[17:23] for row in rows] == ["00.100", "00.200", ""]
+    assert [row["when"] is None for row in rows] == [False, True, True]
+    assert [row["_stream_time"] for row in rows] == [100, 200, 200]
+    rows = read(rpc, monkeypatch, replace(wanted, event_time="when"), records)
+    assert [row["_stream_time"] for row in rows] == [1_000, 1_000, 1_000]
 
 
 def test_times_are_read_as_the_source_has_them(monkeypatch: pytest.MonkeyPatch) -> None:

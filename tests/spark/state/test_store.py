@@ -139,8 +139,8 @@ def test_ranges_are_scanned_with_the_rows_next_to_them(store: Store, most: int) 
     found: list[tuple[int, bytes]] = []
     at = 0
     while True:
-        starts, ends, *within = zip(*ranges[at:], strict=True)
-        scanned = store.scan_ranges(starts, ends, most, (within[0], within[1]))
+        starts, ends, befores, afters = zip(*ranges[at:], strict=True)
+        scanned = store.scan_ranges(starts, ends, most, befores, afters)
         found += [
             (at + number, key) for number, key in zip(scanned.ranges.to_pylist(), scanned.keys.to_pylist(), strict=True)
         ]

@@ -125,21 +125,27 @@ class RpcAddress:
         starts: pa.Array,
         ends: pa.Array,
         most_bytes: int | None = None,
-        within: tuple[pa.Array, pa.Array] | None = None,
+        neighbours_from: pa.Array | None = None,
+        neighbours_to: pa.Array | None = None,
     ) -> pa.Table:
         """The rows of ranges of keys (`SCANNED_ROWS`), each from its start (included) to its end (not included).
 
         Args:
             most_bytes: about how much of them, from the first on, in one response; None: all.
-            within: of each range, from which key on the row before it is given, too, and up to which key (not
-                included) the one after it; None for neither.
+            neighbours_from: of each range, from which key on the row before it is given, too; None for none.
+            neighbours_to: of each range, up to which key (not included) the row after it is given, too; None for none.
         """
-        columns = [starts, ends, *(within or (pa.nulls(len(starts)),) * 2)]
+        none = pa.nulls(len(starts))
+        columns = [starts, ends, *(none if each is None else each for each in (neighbours_from, neighbours_to))]
         ranges = pa.RecordBatch.from_arrays([each.cast(pa.binary()) for each in columns], schema=SCAN_RANGES)
         found: list[pa.RecordBatch] = []
         done = 0
+        begun: dict[str, bytes | None] | None = None
         while done < len(ranges):
             some = ranges.slice(done, _RANGES_AT_ONCE)
+            if begun is not None:
+                some = _first_replaced(some, begun)
+                begun = None
             response, body = self._request(ScanRequest(store, partition, most_bytes), ScanResponse, to_ipc(some))
             rows = from_ipc(body, SCANNED_ROWS)
             numbers = pc.add(rows.column(0), pa.scalar(done, pa.int32()))
@@ -153,10 +159,7 @@ class RpcAddress:
             if not 0 <= more < len(some):
                 raise RpcError(f"the driver has answered up to range {more} of {len(some)}")
             done += more
-            for place, value in ((0, key), (2, None)):  # what comes before the rest was given
-                keys = ranges.column(place).to_pylist()
-                keys[done] = value
-                ranges = ranges.set_column(place, SCAN_RANGES.field(place), pa.array(keys, pa.binary()))
+            begun = some.slice(more, 1).to_pylist()[0] | {"start": key, "neighbours_from": None}  # which was given
         return pa.Table.from_batches(found, SCANNED_ROWS)
 
     def write(self, subtopology: str, run: int, branch: int, split: int, store: str, writes: pa.Table) -> bool:
@@ -250,6 +253,15 @@ def connect(driver: RpcAddress) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def _first_replaced(ranges: pa.RecordBatch, first: Mapping[str, bytes | None]) -> pa.RecordBatch:
+    """Ranges (`SCAN_RANGES`) with another first one."""
+    columns = [
+        pa.concat_arrays([pa.array([first[name]], pa.binary()), column.slice(1)])
+        for name, column in zip(SCAN_RANGES.names, ranges.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCAN_RANGES)
 
 
 def _exchange(connection: socket.socket, header: bytes, body: bytes | pa.Buffer) -> tuple[bytes, bytearray]:

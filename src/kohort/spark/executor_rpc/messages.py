@@ -21,7 +21,9 @@ LOOKUP_VALUES: Final = pa.schema([pa.field("value", pa.binary())])
 It may have fewer values than there were keys, but at least one, to limit its size: the rest is requested again.
 """
 
-SCAN_RANGES: Final = pa.schema([pa.field(name, pa.binary()) for name in ("start", "end", "first", "last")])
+SCAN_RANGES: Final = pa.schema(
+    [pa.field(name, pa.binary()) for name in ("start", "end", "neighbours_from", "neighbours_to")]
+)
 """The body of a `ScanRequest`: each range from its start (included) to its end (not included).
 
 `first`: from which key on the row before the range is given, too; `last`: up to which key (not included) the one after

@@ -59,8 +59,8 @@ Lookup = Callable[[str, int | None, pa.BinaryArray], pa.BinaryArray]
 """Returns the values of keys: (store, partition or None for a global store, keys) -> values, null where
 there is none. Called from several threads at once."""
 
-Within = tuple[Sequence[bytes | None], Sequence[bytes | None]]
-Scan = Callable[[str, int, Sequence[bytes], Sequence[bytes], int, Within], ScannedRanges]
+Neighbours = Sequence[bytes | None]
+Scan = Callable[[str, int, Sequence[bytes], Sequence[bytes], int, Neighbours, Neighbours], ScannedRanges]
 """Returns the rows of ranges: (store, partition, starts, ends, most bytes) -> rows. Called as `Lookup`."""
 
 Fetch = Callable[[Sequence[OffsetRange]], pa.RecordBatch]
@@ -354,10 +354,12 @@ class RpcServer:
     def _scanned(self, request: ScanRequest, body: bytearray) -> tuple[ScanResponse, pa.Buffer]:
         if self._scan is None:
             raise RpcError(f"store {request.store} can't be scanned here")
-        starts, ends, *within = (column.to_pylist() for column in from_ipc(body, SCAN_RANGES).columns)
+        starts, ends, neighbours_from, neighbours_to = (
+            column.to_pylist() for column in from_ipc(body, SCAN_RANGES).columns
+        )
         most = min(_RESPONSE_BYTES, request.most_bytes or _RESPONSE_BYTES)
         with self._turns:
-            found = self._scan(request.store, request.partition, starts, ends, most, (within[0], within[1]))
+            found = self._scan(request.store, request.partition, starts, ends, most, neighbours_from, neighbours_to)
         rows = pa.RecordBatch.from_arrays([found.ranges, found.keys, found.values], schema=SCANNED_ROWS)
         return ScanResponse(found.rest), to_ipc(rows)
 

@@ -18,11 +18,11 @@ class Unbounded:
     Attributes:
         store: its name.
         keeps: what it keeps, and until when.
-        instead: what bounds it, with a time that "forever" may stand for; or, after `hopeless`, how to say that it is
+        instead: what bounds it, with a time that "forever" may stand for; or, after `why_not`, how to say that it is
             meant.
         at: where it is written.
         meant: whether the program says so itself ("forever").
-        hopeless: why nothing can bound it; "" where something can.
+        why_not: why nothing can bound it; "" where something can.
     """
 
     store: str
@@ -30,13 +30,13 @@ class Unbounded:
     instead: str
     at: str
     meant: bool
-    hopeless: str = ""
+    why_not: str = ""
 
     @property
     def advice(self) -> str:
         """What to say in the program."""
-        if self.hopeless:
-            return f"{self.instead} if that is meant: {self.hopeless}"
+        if self.why_not:
+            return f"{self.instead} if that is meant: {self.why_not}"
         return f'{self.instead}, or "forever" instead of the time'
 
 

@@ -28,9 +28,9 @@ def unbounded_windows(definition: AggregateDef, event_time: str | None) -> Itera
     else:  # one window, without an end
         return
     grace = "" if window.grace_ms is not None else "grace=…, "
-    hopeless = _never_over(window, event_time)
-    instead = f'{called}(…, retention="forever")' if hopeless else f'{called}(…, {grace}retention="7 days")'
-    yield Unbounded(definition.name, keeps, instead, definition.at, window.forever, hopeless)
+    why_not = _never_over(window, event_time)
+    instead = f'{called}(…, retention="forever")' if why_not else f'{called}(…, {grace}retention="7 days")'
+    yield Unbounded(definition.name, keeps, instead, definition.at, window.forever, why_not)
 
 
 def unbounded_state(definition: ProcessDef, step: Process) -> Iterator[Unbounded]:
@@ -40,9 +40,9 @@ def unbounded_state(definition: ProcessDef, step: Process) -> Iterator[Unbounded
         case Dedupe(within_ms=None, forever=meant):
             yield Unbounded(step.name, "each key for ever", 'dedupe(…, within="10 minutes")', at, meant)
         case Top(window=WindowSpec(grace_ms=None, since_ms=None, forever=meant) as window):
-            hopeless = _never_over(window, step.event_time)
-            instead = 'window(…, retention="forever")' if hopeless else 'window(…, grace="10 minutes")'
-            yield Unbounded(step.name, "the ranks of each window for ever", instead, at, meant, hopeless)
+            why_not = _never_over(window, step.event_time)
+            instead = 'window(…, retention="forever")' if why_not else 'window(…, grace="10 minutes")'
+            yield Unbounded(step.name, "the ranks of each window for ever", instead, at, meant, why_not)
         case FunctionDef(states=states):
             stores = {state.name: state.store for state in step.states}
             for name, state in states.items():

@@ -85,10 +85,11 @@ class OpenStores:
         starts: Sequence[bytes],
         ends: Sequence[bytes],
         most_bytes: int,
-        within: tuple[Sequence[bytes | None], Sequence[bytes | None]] | None = None,
+        neighbours_from: Sequence[bytes | None] | None = None,
+        neighbours_to: Sequence[bytes | None] | None = None,
     ) -> ScannedRanges:
         """The rows of ranges, as `Store.scan_ranges`. From any thread. Raises as `lookup`."""
-        return self._open(name, partition).scan_ranges(starts, ends, most_bytes, within)
+        return self._open(name, partition).scan_ranges(starts, ends, most_bytes, neighbours_from, neighbours_to)
 
     def _open(self, name: str, partition: int | None) -> Store:
         store = self._by_partition.get((name, partition))

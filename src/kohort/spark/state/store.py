@@ -176,7 +176,8 @@ class Store:
         starts: Sequence[bytes],
         ends: Sequence[bytes],
         most_bytes: int,
-        within: tuple[Sequence[bytes | None], Sequence[bytes | None]] | None = None,
+        neighbours_from: Sequence[bytes | None] | None = None,
+        neighbours_to: Sequence[bytes | None] | None = None,
     ) -> ScannedRanges:
         """The rows of several ranges, each from its start (included) to its end (not included), in key order.
 
@@ -185,8 +186,9 @@ class Store:
         Args:
             most_bytes: of keys and values together: there is at least one row, if there is any, and no more after
                 these are reached.
-            within: of each range, from which key on the row before it is given, too, and up to which key (not
-                included) the one after it; None for neither. Where the rest begins, what comes before it was given.
+            neighbours_from: of each range, from which key on the row before it is given, too; None for none.
+                Where the rest begins, what comes before it was given.
+            neighbours_to: of each range, up to which key (not included) the row after it is given, too; None for none.
 
         Raises as `get_many`.
         """
@@ -198,9 +200,10 @@ class Store:
             iterator = db.iter(ReadOptions())
             try:
                 for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-                    first, last = (None, None) if within is None else (within[0][number], within[1][number])
-                    _seek(iterator, start, first)
-                    while iterator.valid() and ((key := iterator.key()) < end or (last is not None and key < last)):
+                    before = None if neighbours_from is None else neighbours_from[number]
+                    after = None if neighbours_to is None else neighbours_to[number]
+                    _seek(iterator, start, before)
+                    while iterator.valid() and ((key := iterator.key()) < end or (after is not None and key < after)):
                         if size >= most_bytes:
                             rest = number, key
                             break
@@ -449,14 +452,14 @@ def _read(db: Rdict, keys: pa.Array) -> pa.Array:
     return pa.array(found, pa.binary()).take(pa.array(original))
 
 
-def _seek(iterator: Any, start: bytes, first: bytes | None) -> None:
-    """Goes to the row before a start, if its key is `first` or a greater one; else to the first one from there on."""
-    if first is not None and first < start:
+def _seek(iterator: Any, start: bytes, least: bytes | None) -> None:
+    """Goes to the row before a start, if its key is `least` or a greater one; else to the first one from there on."""
+    if least is not None and least < start:
         iterator.seek_for_prev(start)
         if iterator.valid() and iterator.key() == start:
             iterator.prev()
         iterator.status()
-        if iterator.valid() and iterator.key() >= first:
+        if iterator.valid() and iterator.key() >= least:
             return
     iterator.seek(start)
 

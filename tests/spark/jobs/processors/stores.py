@@ -27,16 +27,16 @@ class DictStore:
         starts: pa.Array,
         ends: pa.Array,
         most_bytes: int | None = None,
-        within: tuple[pa.Array, pa.Array] | None = None,
+        neighbours_from: pa.Array | None = None,
+        neighbours_to: pa.Array | None = None,
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
         found, ordered = [], sorted(self.rows)
         for number, (start, end) in enumerate(zip(starts.to_pylist(), ends.to_pylist(), strict=True)):
             keys = [key for key in ordered if start <= key < end]
-            if within is not None:
-                first, last = (each[number].as_py() for each in within)
-                before = [key for key in ordered if first <= key < start]
-                after = [key for key in ordered if end <= key < last]
-                keys = [*before[-1:], *keys, *after[:1]]
+            if neighbours_from is not None and (least := neighbours_from[number].as_py()) is not None:
+                keys = [*[key for key in ordered if least <= key < start][-1:], *keys]
+            if neighbours_to is not None and (bound := neighbours_to[number].as_py()) is not None:
+                keys += [key for key in ordered if end <= key < bound][:1]
             found += [(number, key, self.rows[key]) for key in keys]
         self.read += len(found)
         if most_bytes is not None:

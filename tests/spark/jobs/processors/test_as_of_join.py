@@ -256,10 +256,34 @@ def test_times_are_parted_into_few_ranges_where_they_are_furthest_apart() -> Non
     groups = np.array([1, 1, 1, 1, 1, 1, 1, 0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kohort.spark.jobs.processors.versions._PARTINGS", 2)
-        parted = ranges_of(groups, times)
+        parted = ranges_of(groups, times, 1_000)
     assert list(zip(*(each.tolist() for each in parted), strict=True)) == [
         (0, 3, 3),
         (1, 0, 7),
         (1, 90, 90),
         (1, 100, 101),
     ]
+
+
+def test_many_times_are_parted_only_where_they_are_far_apart() -> None:
+    """Beside the history, which many ranges read a small part of then; or beside how far apart the others are."""
+    day = 86_400_000
+    groups, near = np.zeros(1_001, np.int64), np.arange(1_001) * 1_000
+
+    def count(times: np.ndarray[tuple[int], np.dtype[np.int64]], history: int) -> int:
+        return len(ranges_of(groups[: len(times)], times, history).groups)
+
+    assert count(near, day) == 1
+    assert count(near * 60, day) == 1_001
+    assert count(near * 60, 365 * day) == 1
+    apart = near.copy()
+    apart[:500] -= day
+    assert count(apart, day) == count(apart, 365 * day) == 2
+    assert count(near[:10], 365 * day) == 10
+
+
+def test_versions_of_neighbouring_times_are_read_once() -> None:
+    task = a_task("left", 1_000_000, 0)
+    task.epoch([version("x", 10 * number, number) for number in range(2_000)])
+    read, found = reading(task, [row("x", 10 * number + 5, number) for number in range(500, 1_501)])
+    assert (read, found) == (1_001 + 1, list(range(500, 1_501)))

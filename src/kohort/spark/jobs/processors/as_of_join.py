@@ -105,7 +105,9 @@ class AsOfJoinProcessor:
         new = np.flatnonzero(versions)
         known = valid(asking.rows, self.join.on) & (asking.times != _NONE)
         asked = ranges_of(
-            np.concatenate([of_rows[new], of_asking[known]]), np.concatenate([times[new], asking.times[known]])
+            np.concatenate([of_rows[new], of_asking[known]]),
+            np.concatenate([times[new], asking.times[known]]),
+            self.join.history_ms,
         )
         table = Versions.read(
             task.states[VERSIONS],

@@ -40,14 +40,15 @@ class StoreAccess(Protocol):
         starts: pa.Array,
         ends: pa.Array,
         most_bytes: int | None = None,
-        within: tuple[pa.Array, pa.Array] | None = None,
+        neighbours_from: pa.Array | None = None,
+        neighbours_to: pa.Array | None = None,
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
         """The rows of ranges: which range, key and value of each; ranges and keys in order.
 
         Args:
             most_bytes: about how much of them, from the first on; None: all.
-            within: of each range, from which key on the row before it is given, too, and up to which key (not
-                included) the one after it; None for neither.
+            neighbours_from: of each range, from which key on the row before it is given, too; None for none.
+            neighbours_to: of each range, up to which key (not included) the row after it is given, too; None for none.
         """
         ...
 
@@ -130,7 +131,7 @@ class State:
         before, after = _beginning_with(_opened(groups))
         starts, ends = (self.entry_keys(groups, each).cast(pa.binary()) for each in (firsts, lasts))
         ends = pc.binary_join_element_wise(ends, b"\0", b"")
-        numbers, _, values = self.access.scan(starts, ends, None, (before, after))
+        numbers, _, values = self.access.scan(starts, ends, None, before, after)
         return Found(int64s(numbers), self.decoded(values))
 
     # Lists -----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 An epoch asks for versions at some times. In the store each key's versions are in the order of their times, and only
 those around these times are read: the one that was valid at the first of them, those up to the last, and the next one.
 So what an epoch costs grows with what it asks for, not with the history. Where the times of a key are far apart they
-are several ranges, so that what lies between isn't read either.
+are several ranges, so that what lies between isn't read either. How many versions that is isn't known before: of few
+times all are apart, of many those that are far apart beside the history, or beside the others.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ _BEGINNING: Final = -2
 
 _PARTINGS: Final = 1_000
 """How many ranges an epoch reads at most beyond one of each key: each costs two seeks in the store."""
+_FEW: Final = 100
+"""How many gaps there are at most that all part, narrow ones, too."""
+_SHARE: Final = 10
+"""With more of them, all those that are too narrow to part are together less than this part of the history."""
 
 
 class Ranges(NamedTuple):
@@ -50,16 +55,26 @@ class Ranges(NamedTuple):
         )
 
 
-def ranges_of(groups: _Ints, times: _Ints) -> Ranges:
-    """Ranges that have times (ms) of groups: one of each, parted where those of any group are furthest apart."""
+def ranges_of(groups: _Ints, times: _Ints, history_ms: int) -> Ranges:
+    """Ranges that have times (ms) of groups: one of each, parted where those of any group are furthest apart.
+
+    A range costs as much as reading some versions, so times that are next to each other are in one.
+    """
     order = np.lexsort([times, groups])
     groups, times = groups[order], times[order]
     begins = np.diff(groups, prepend=-1) != 0
     gaps = np.where(begins, 0, np.diff(times, prepend=times[:1]))
     widest = np.argsort(-gaps, kind="stable")[:_PARTINGS]
-    begins[widest[gaps[widest] > 0]] = True
+    begins[widest[gaps[widest] > _narrow(gaps[gaps > 0], history_ms)]] = True
     starts = np.flatnonzero(begins)
     return Ranges(groups[starts], times[starts], times[np.append(starts, len(times))[1:] - 1])
+
+
+def _narrow(gaps: _Ints, history_ms: int) -> int:
+    """How long gaps (ms) are at most that don't part."""
+    if len(gaps) <= _FEW:
+        return 0
+    return min(history_ms // (_SHARE * len(gaps)), 2 * int(gaps.mean()))
 
 
 class KeptVersions(NamedTuple):

@@ -181,11 +181,13 @@ class _Access:
         starts: pa.Array,
         ends: pa.Array,
         most_bytes: int | None = None,
-        within: tuple[pa.Array, pa.Array] | None = None,
+        neighbours_from: pa.Array | None = None,
+        neighbours_to: pa.Array | None = None,
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
         if not len(starts):
             return pa.array([], pa.int32()), pa.array([], pa.binary()), pa.array([], pa.binary())
-        rows = one_batch(self._rpc.scan(self._store, self._partition, starts, ends, most_bytes, within))
+        scanned = self._rpc.scan(self._store, self._partition, starts, ends, most_bytes, neighbours_from, neighbours_to)
+        rows = one_batch(scanned)
         return rows.column(0), rows.column(1), rows.column(2)
 
     def write(self, keys: pa.Array, values: pa.Array) -> None:

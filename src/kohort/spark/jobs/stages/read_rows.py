@@ -254,11 +254,15 @@ def _tombstones(
         key = {reading.partition_check.key[0]: _key_text(deletes)}
     key, deletes, _ = _drop_misplaced(key, deletes, reading, statistics, partitions)
     count = len(deletes.partitions)
-    columns = {
-        field.name: key[field.name] if reading.key and field.name in key else pa.nulls(count, field.type)
-        for field in schema
-    }
-    times = deletes.times if reading.event_time is None else pa.nulls(count, pa.int64())
+    recorded = {each.name: each.of(deletes.times) for each in reading.derived if not each.function}
+    there = (key if reading.key else {}) | recorded
+    columns = {field.name: there.get(field.name, pa.nulls(count, field.type)) for field in schema}
+    if reading.event_time is None:
+        times = deletes.times
+    elif reading.event_time in recorded:
+        times = _millis(recorded[reading.event_time])
+    else:
+        times = pa.nulls(count, pa.int64())
     internal = {PARTITION: deletes.partitions, TIMESTAMP: deletes.times, STREAM_TIME: times, OFFSET: deletes.offsets}
     columns |= {name: internal[name] for name in reading.internal_columns}
     columns[TOMBSTONE] = _key_text(deletes)
