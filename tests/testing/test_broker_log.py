@@ -7,9 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from kohort.testing import broker_log
 from kohort.testing.broker_log import BrokerLog
 
-SERVER = logging.getLogger("kohort.broker.server")
+SERVER = logging.getLogger("kohort.tried.server")
+
+
+@pytest.fixture(autouse=True)
+def loggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loggers of these tests' own: those of brokers the plugin may hold, where an earlier test had a broker."""
+    monkeypatch.setattr(broker_log, "_LOGGERS", ("kohort.tried", "kohort.tried_too"))
 
 
 @pytest.fixture
@@ -29,7 +36,7 @@ def test_it_keeps_what_nobody_else_hears(kept: BrokerLog, caplog: pytest.LogCapt
     assert caplog.messages == ["something is wrong"]
 
 
-@pytest.mark.parametrize("name", ["kohort.broker.server", "kohort.broker", "kohort", ""])
+@pytest.mark.parametrize("name", ["kohort.tried.server", "kohort.tried", "kohort", ""])
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.ERROR])
 def test_levels_that_a_test_sets_count_for_it(caplog: pytest.LogCaptureFixture, name: str, level: int) -> None:
     def heard() -> list[int]:
@@ -67,7 +74,7 @@ def test_of_very_much_it_keeps_the_latest(kept: BrokerLog) -> None:
 
 
 def test_a_level_that_was_set_before_stays(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.ERROR, logger="kohort.broker")
+    caplog.set_level(logging.ERROR, logger="kohort.tried")
     kept = BrokerLog()
     kept.install()
     try:
@@ -76,27 +83,27 @@ def test_a_level_that_was_set_before_stays(caplog: pytest.LogCaptureFixture) -> 
         assert caplog.messages == ["an error"]
     finally:
         kept.uninstall()
-    assert logging.getLogger("kohort.broker").level == logging.ERROR
+    assert logging.getLogger("kohort.tried").level == logging.ERROR
 
 
 def test_a_level_that_is_set_no_more_leaves_no_gap() -> None:
-    broker = logging.getLogger("kohort.broker")
+    logger = logging.getLogger("kohort.tried")
     kept = BrokerLog()
-    broker.setLevel(logging.ERROR)
+    logger.setLevel(logging.ERROR)
     try:
         kept.install()
-        broker.setLevel(logging.NOTSET)
+        logger.setLevel(logging.NOTSET)
         kept.install()
         SERVER.info("started")
         assert "event=started" in kept.since(0)
     finally:
         kept.uninstall()
-        broker.setLevel(logging.NOTSET)
+        logger.setLevel(logging.NOTSET)
 
 
 def test_it_leaves_nothing() -> None:
     def state() -> list[object]:
-        names = ("kohort.broker", "kohort.coordinator", "kohort.log")
+        names = ("kohort.tried", "kohort.tried_too")
         return [(each.level, each.propagate, [*each.handlers]) for each in map(logging.getLogger, names)]
 
     before = state()
