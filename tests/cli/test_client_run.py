@@ -21,11 +21,11 @@ import typer
 from kohort.cli.client.arguments import parse_duration, parse_partitions
 from kohort.cli.client.options import client_config
 from kohort.cli.client.run import run
-from kohort.cli.client.tables import numbers, partitions_text
 from kohort.client.config import ClientConfig
 from kohort.client.errors import ConfigError, ConnectionLostError
 from kohort.client.no_broker import NO_ANSWER_YET, no_broker_yet, saying_once, telling
 from kohort.client.types import TopicPartition
+from kohort.number_ranges import numbers, partitions_text
 from kohort.protocol.errors import ErrorCode, KafkaError
 from tests.cli.administering import Cluster, cluster
 

@@ -131,7 +131,7 @@ def test_a_consumer_group_whose_client_is_called_html(servers: str) -> None:
             page = page_of(await at.page("/group", id="readers"))
             assert (page.texts["lag"], page.texts["trend"]) == ("0", "caught up")
             (member,) = [row for row in page.rows if row[1:2] == [HTML]]
-            assert (member[2], member[4:]) == ("127.0.0.1", ["consumer", "orders: 0–2", "–"])
+            assert (member[2], member[4:]) == ("127.0.0.1", ["consumer", "orders: 0-2", "–"])
 
     asyncio.run(whole())
 

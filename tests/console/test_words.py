@@ -36,11 +36,6 @@ def test_trends() -> None:
     assert words.trend_text(Trend(Direction.STEADY, 0.0)) == "steady"
 
 
-def test_partitions() -> None:
-    assert words.partitions_text([("b", 1), ("a", 0), ("a", 1), ("a", 2), ("a", 5)]) == "a: 0–2, 5; b: 1"
-    assert words.partitions_text([]) == "–"
-
-
 @given(st.integers(-1, 2**63 - 1))
 def test_any_time_is_told(ms: int) -> None:
     assert words.moment(ms)

@@ -83,7 +83,8 @@ def describe(
     if as_json:
         print_json([_as_json(found[each]) for each in dict.fromkeys(ids)])
         return
-    from kohort.cli.client.tables import partitions_text, table
+    from kohort.cli.client.tables import table
+    from kohort.number_ranges import partitions_text
 
     now_ms = time.time() * 1000
     rows = [

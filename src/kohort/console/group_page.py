@@ -15,7 +15,8 @@ from kohort.console.history import History
 from kohort.console.links import topic_link
 from kohort.console.live import Cell, Table, View
 from kohort.console.trend import Trend
-from kohort.console.words import NOTHING, count, moment, number, partitions_text, trend_text, visible
+from kohort.console.words import NOTHING, count, moment, number, trend_text, visible
+from kohort.number_ranges import partitions_text
 from kohort.streams.tasks import Role, TaskId
 
 MOST_ROWS: Final = 500
@@ -147,7 +148,7 @@ def _members(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
         name = _text(member.member_id)
         client, host = _text(member.client_id), _text(member.host.removeprefix("/"))
         epoch = _text(member.epoch)
-        partitions = _text(partitions_text(member.partitions))
+        partitions = _text(partitions_text(member.partitions) or NOTHING)
         match group.type:
             case GroupType.STREAMS:
                 process = _text(None if member.streams is None else member.streams.process_id)
@@ -168,7 +169,7 @@ def _members(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
 def _partitions_to_come(member: GroupMember) -> str | None:
     if member.target is None or member.target == member.partitions:
         return None
-    return partitions_text(member.target)
+    return partitions_text(member.target) or NOTHING
 
 
 def _tasks_to_come(member: GroupMember) -> str | None:
@@ -180,7 +181,7 @@ def _tasks_to_come(member: GroupMember) -> str | None:
     for role in (Role.ACTIVE, Role.STANDBY):
         wanted = {task for task, has in then.items() if has is role}
         if wanted != {task for task, has in now.items() if has is role}:
-            parts.append(f"{role.value} {partitions_text(sorted(wanted))}")
+            parts.append(f"{role.value} {partitions_text(sorted(wanted)) or NOTHING}")
     return ", ".join(parts) or None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -63,25 +62,6 @@ def moment(ms: int) -> str:
         return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03} UTC"
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
-
-
-def numbers(values: Iterable[int]) -> str:
-    """Whole numbers, with ranges: 0–3, 7."""
-    runs: list[list[int]] = []
-    for value in sorted(values):
-        if runs and value <= runs[-1][1] + 1:
-            runs[-1][1] = value
-        else:
-            runs.append([value, value])
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
-
-
-def partitions_text(partitions: Iterable[tuple[str, int]]) -> str:
-    """Partitions by topic, or tasks by subtopology: flights: 0–3; weather: 1."""
-    found: dict[str, list[int]] = {}
-    for name, value in partitions:
-        found.setdefault(name, []).append(value)
-    return "; ".join(f"{name}: {numbers(some)}" for name, some in sorted(found.items())) or NOTHING
 
 
 def visible(text: str) -> str:

@@ -15,11 +15,12 @@ from rich.text import Text
 
 from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_report import GroupReport, members_tables, read_groups
-from kohort.cli.client.tables import numbers, table
+from kohort.cli.client.tables import table
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
 from kohort.client.streams.classic.protocol import PROTOCOL_TYPE
 from kohort.client.types import TopicInfo, TopicPartition
+from kohort.number_ranges import numbers
 from kohort.spark.program.committed_metadata import committed_by
 from kohort.spark.program.store_formats import ROWS
 

@@ -9,11 +9,12 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from kohort.cli.client.tables import partitions_text, table
+from kohort.cli.client.tables import table
 from kohort.client import Admin, Consumer, TopicPartition
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupMember
 from kohort.client.errors import ClientError
+from kohort.number_ranges import partitions_text
 from kohort.protocol.errors import KafkaError
 from kohort.streams.tasks import Role
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from kohort.cli.client.tables import numbers
 from kohort.coordinator.placement.model import Group, Member
 from kohort.extras import require
+from kohort.number_ranges import numbers
 from kohort.streams.tasks import TaskId, by_subtopology
 
 

@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from kohort.cli.client.fitting import FittingTable
-from kohort.cli.client.tables import partitions_text
 from kohort.cli.placing.outcome import Comparison, Move, Outcome
 from kohort.cli.terminal import printable
 from kohort.coordinator.placement.metrics import Balance, Metrics, Restore, StateStores
 from kohort.coordinator.placement.model import Member
+from kohort.number_ranges import partitions_text
 from kohort.plurals import several
 from kohort.streams.tasks import Role, TaskId
 
