@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cli.client.short_names import short_names
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.client.share_consumer import ShareConsumer
 from kohort.client.types import ShareRecord, TopicPartition
+from kohort.short_names import short_names
 from tests.cli.administering import Cluster, cluster, rows
 from tests.client.administration.members import join_classic, join_streams, write_at
 

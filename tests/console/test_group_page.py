@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.console.group_page import short_names
+from kohort.short_names import short_names
 
 
 @given(st.lists(st.text("ab", max_size=20) | st.text("a", min_size=10, max_size=40), max_size=6))

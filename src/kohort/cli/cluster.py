@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kohort.cli.client.admin import with_admin
 from kohort.cli.client.errors import explain
-from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
+from kohort.cli.client.options import (
+    DEFAULT_TIMEOUT,
+    BootstrapOption,
+    ConfigOption,
+    InternalOption,
+    JsonOption,
+    TimeoutOption,
+)
 from kohort.cli.terminal import complain, out, print_json, printable
 from kohort.client.errors import ClientError
 from kohort.plurals import several
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    internal: Annotated[bool, typer.Option("--internal", help="With Kafka's internal topics.")] = False,
+    internal: InternalOption = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,

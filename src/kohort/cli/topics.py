@@ -9,7 +9,14 @@ import typer
 from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions, parse_settings
-from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
+from kohort.cli.client.options import (
+    DEFAULT_TIMEOUT,
+    BootstrapOption,
+    ConfigOption,
+    InternalOption,
+    JsonOption,
+    TimeoutOption,
+)
 from kohort.cli.terminal import err, fail, out, print_json, printable
 from kohort.plurals import several
 
@@ -27,7 +34,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 @app.command("list")
 def list_topics(
-    internal: Annotated[bool, typer.Option("--internal", help="With Kafka's internal topics.")] = False,
+    internal: InternalOption = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,

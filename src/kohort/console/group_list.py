@@ -13,7 +13,8 @@ from kohort.console.links import group_link
 from kohort.console.live import Cell, Table, View
 from kohort.console.paging import Page, page_of
 from kohort.console.trend import Direction
-from kohort.console.words import NOTHING, count, number, trend_text, visible
+from kohort.console.words import NOTHING, number, trend_text, visible
+from kohort.plurals import several
 
 TYPES: Final = tuple(each.value for each in GroupType if each is not GroupType.UNKNOWN)
 COLUMNS: Final = ("Group", "State", ">Lag", "Trend", ">Members", "Type")
@@ -104,7 +105,7 @@ def states(groups: Iterable[KnownGroup]) -> list[str]:
 
 def list_view(page: Page[KnownGroup]) -> View:
     """What the page shows."""
-    shown = count(page.total, "group")
+    shown = several(page.total, "group")
     if page.pages > 1:
         shown += f", page {page.number} of {page.pages}"
     return View(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final
 
 from kohort.client.administration.group_offsets import PartitionLag
@@ -15,15 +15,14 @@ from kohort.console.history import History
 from kohort.console.links import topic_link
 from kohort.console.live import Cell, Table, View
 from kohort.console.trend import Trend
-from kohort.console.words import NOTHING, count, moment, number, trend_text, visible
+from kohort.console.words import NOTHING, moment, number, trend_text, visible
 from kohort.number_ranges import partitions_text
+from kohort.plurals import several
+from kohort.short_names import short_names
 from kohort.streams.tasks import Role, TaskId
 
 MOST_ROWS: Final = 500
 """Rows of a table: of more partitions, those with the largest lag are shown."""
-
-_SHORT: Final = 12
-"""The least number of characters shown of a member's id beside a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def group_view(report: GroupReport, history: History, trend: Trend) -> View:
 
 
 def _note(rows: int, what: str, which: str) -> str:
-    return f"The {MOST_ROWS:,} with the {which} of {count(rows, what)}." if rows > MOST_ROWS else ""
+    return f"The {MOST_ROWS:,} with the {which} of {several(rows, what)}." if rows > MOST_ROWS else ""
 
 
 def _text(value: object) -> Cell:
@@ -257,16 +256,3 @@ def _in_flight(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
                     Cell(NOTHING if each.locked_until_ms is None else moment(each.locked_until_ms)),
                 ),
             )
-
-
-def short_names(member_ids: Iterable[str]) -> dict[str, str]:
-    """Ids cut to the length at which they differ; the table of members has them in full."""
-    ids: Sequence[str] = sorted({*member_ids})
-    # Sorted, those that have most in common are neighbours. Ids begin with a client's, which may be very long.
-    length = max([_SHORT, *(1 + _in_common(*both) for both in pairwise(ids))])
-    return {each: each if len(each) <= length + 1 else f"{each[:length]}…" for each in ids}
-
-
-def _in_common(first: str, second: str) -> int:
-    """How many characters they have in common at their beginnings."""
-    return next((at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other), len(first))

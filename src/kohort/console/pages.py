@@ -7,7 +7,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kohort.console.links import group_link, records_link, topic_link
-from kohort.console.words import count, moment, number, visible
+from kohort.console.words import moment, number, visible
+from kohort.plurals import several
 
 __all__ = ["Pages"]
 
@@ -31,7 +32,7 @@ class Pages:
         self._environment.globals.update(
             cluster=cluster, group_link=group_link, topic_link=topic_link, records_link=records_link
         )
-        self._environment.filters.update(visible=visible, number=number, count=count, moment=moment)
+        self._environment.filters.update(visible=visible, number=number, several=several, moment=moment)
 
     def render(self, name: str, **values: Any) -> str:
         """A page, as HTML."""

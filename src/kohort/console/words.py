@@ -18,11 +18,6 @@ def number(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 
 
-def count(value: int, one: str, many: str | None = None) -> str:
-    """1 group, 2 groups."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
-
-
 def duration(seconds: float) -> str:
     """Two units at most: 3 min 20 s."""
     left = max(0, round(seconds))

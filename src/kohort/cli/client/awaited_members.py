@@ -8,9 +8,9 @@ again; Apache Kafka doesn't.
 from __future__ import annotations
 
 from kohort.cli.client.colours import UNDER_WAY
-from kohort.cli.client.short_names import short_names
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.plurals import several
+from kohort.short_names import short_names
 
 
 def awaited(group: GroupDescription) -> list[str]:

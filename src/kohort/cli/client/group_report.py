@@ -13,7 +13,6 @@ from rich.text import Text
 from kohort.cli.client.awaited_members import awaited
 from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_partitions import partitions_read
-from kohort.cli.client.short_names import short_names
 from kohort.cli.client.tables import table
 from kohort.cli.terminal import printable
 from kohort.client.administration.group_offsets import PartitionLag
@@ -26,6 +25,7 @@ from kohort.client.administration.group_types import (
 from kohort.client.types import TopicPartition, by_topic
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
+from kohort.short_names import short_names
 from kohort.streams.tasks import Role, TaskId, in_role
 from kohort.streams.topology import Subtopology
 

@@ -35,6 +35,7 @@ ConfigOption = Annotated[
         help="A client's settings by Kafka's keys, such as those of TLS and SASL: a client.properties.",
     ),
 ]
+InternalOption = Annotated[bool, typer.Option("--internal", help="With Kafka's internal topics.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
