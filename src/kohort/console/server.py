@@ -197,7 +197,7 @@ class ConsoleServer:
             here="groups",
             choice=choice,
             page=page,
-            view=self._groups_view(choice),
+            view=self._with_problem(group_list.list_view(page)),
             columns=group_list.COLUMNS,
             types=group_list.TYPES,
             states=group_list.states(book.groups.values()),

@@ -26,8 +26,8 @@ SCAN_RANGES: Final = pa.schema(
 )
 """The body of a `ScanRequest`: each range from its start (included) to its end (not included).
 
-`first`: from which key on the row before the range is given, too; `last`: up to which key (not included) the one after
-it; null: it isn't wanted.
+`neighbours_from`: from which key on the row before the range is given, too; `neighbours_to`: up to which key (not
+included) the one after it; null: it isn't wanted.
 """
 
 SCANNED_ROWS: Final = pa.schema(

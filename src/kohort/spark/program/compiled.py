@@ -368,8 +368,8 @@ class AggregateSpec:
         return self._typed([each for name, aggregation in self.aggregations for each in aggregation.merge(name)])
 
     def settled_columns(self) -> dict[str, Column]:
-        """Expressions over the merged state columns for those that are otherwise once the store's state is in them,
-        by name and in their types.
+        """Expressions for the state columns that change once more when the store's state is merged, too, over the
+        merged ones, by name and in their types: see `Aggregation.settled`.
         """
         types = dict(self.state_columns)
         settled = [each for name, aggregation in self.aggregations for each in aggregation.settled(name)]

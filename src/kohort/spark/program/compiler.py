@@ -739,8 +739,7 @@ class _Compiler:
         draft = _Draft(RowsInput(topic, schema, key, event_time, partitions))
         self._drafts.append(draft)
         where = f"{' and '.join(parent.where for parent in parents)}, repartitioned by {', '.join(key)}"
-        reasons = [each.no_versions for each in parents if each.no_versions and event_time is None]
-        no_versions = next(iter(reasons), "")
+        no_versions = "" if event_time else next((each.no_versions for each in parents if each.no_versions), "")
         return _Flow(where, draft, (), self._rows(schema), key, key, event_time, no_versions=no_versions)
 
     def _rows(self, schema: StructType) -> DataFrame:

@@ -97,8 +97,8 @@ class Aggregation(ABC):
         """The state columns, as aggregate expressions over state columns; rows of nulls change nothing."""
 
     def settled(self, name: str) -> Named:
-        """Those state columns, as expressions over merged ones, that are otherwise once all that came is in them; by
-        default none are.
+        """State columns that change once more when the store's state is merged, too, as expressions over merged ones:
+        what left is subtracted then. None by default.
         """
         return []
 
