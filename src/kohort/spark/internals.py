@@ -175,6 +175,11 @@ class PlanNode:
         """Whether it's an executed plan's node that moves rows between tasks, or may choose to."""
         return "Exchange" in self.name or self.name == "AdaptiveSparkPlan"
 
+    def lays_by(self, column: str) -> bool:
+        """Of an exchange: whether rows with the same value in a column go to the same task."""
+        laid = str(self._handle.outputPartitioning())
+        return f"{column}#" in laid and laid.count("#") == 1
+
     def mentions(self, column: str) -> bool:
         """Whether a column of this name is anywhere in the plan."""
         return f"{column}#" in self._text

@@ -68,6 +68,7 @@ class SplitInput:
     records: pa.RecordBatch | None = field(default=None, repr=False)
     positions: Mapping[int, int] = field(default_factory=dict)
     now: int = 0
+    ahead: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,12 @@ class RpcAddress:
     token: bytes = field(repr=False)
     handover: bytes = field(default=b"", repr=False)
 
-    def request_input(self, subtopology: str, split: int, splits: int, *, whole_partitions: bool = False) -> SplitInput:
+    def request_input(
+        self, subtopology: str, split: int, splits: int, *, whole_partitions: bool = False, topic: str = ""
+    ) -> SplitInput:
         """What split `split` of `splits` reads of the epoch that runs; as in `InputRequest`."""
-        response, body = self._request(InputRequest(subtopology, split, splits, whole_partitions), InputResponse)
+        request = InputRequest(subtopology, split, splits, whole_partitions, topic)
+        response, body = self._request(request, InputResponse)
         ranges = tuple(OffsetRange(*each) for each in response.ranges)
         mergers = {branch: Mergers(*each) for branch, each in response.mergers.items()}
         records = from_ipc(body, FETCHED_RECORDS) if body else None
@@ -99,6 +103,7 @@ class RpcAddress:
             records,
             response.positions,
             response.now,
+            response.ahead,
         )
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:

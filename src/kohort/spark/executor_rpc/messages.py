@@ -52,12 +52,14 @@ class InputRequest(msgspec.Struct, tag="work", frozen=True):
     Attributes:
         subtopology: its id; "id/table" in an epoch of a table.
         whole_partitions: whether no partition is divided among splits.
+        topic: that alone is wanted, where the epoch reads several; "" for all.
     """
 
     subtopology: str
     split: int
     splits: int
     whole_partitions: bool = False
+    topic: str = ""
 
 
 class InputResponse(msgspec.Struct, tag="input", frozen=True):
@@ -70,8 +72,9 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
         partitions: as in `kohort.spark.epoch.EpochInput`.
         mergers: likewise; by branch, the topic's partitions and the tasks' stream times (ms).
         secrets: passwords that the executor needs to read, by their names in `ClientConfig`.
-        positions: where each of the epoch's tasks reads on, by partition.
+        positions: where each of the epoch's tasks reads on, by partition: see `splits.positions_of`.
         now: the epoch's time, in ms since 1970.
+        ahead: by partition, what is added to offsets of the topic that was asked for: see `splits.ahead_of`.
     """
 
     run: int
@@ -82,6 +85,7 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
     secrets: dict[str, str] = {}
     positions: dict[int, int] = {}
     now: int = 0
+    ahead: dict[int, int] = {}
 
 
 class LookupRequest(msgspec.Struct, tag="lookup", frozen=True):

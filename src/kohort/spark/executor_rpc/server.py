@@ -49,7 +49,7 @@ from kohort.spark.executor_rpc.messages import (
     ScanResponse,
     WritesRequest,
 )
-from kohort.spark.executor_rpc.splits import ranges_of_split
+from kohort.spark.executor_rpc.splits import ahead_of, positions_of, ranges_of_split
 from kohort.spark.executor_rpc.strangers import Strangers
 from kohort.spark.executor_rpc.tls import DriverTls
 from kohort.spark.runs import runs_of
@@ -303,6 +303,8 @@ class RpcServer:
         ranges = ranges_of_split(
             epoch.input.ranges, request.split, request.splits, whole_partitions=request.whole_partitions
         )
+        if request.topic:
+            ranges = [each for each in ranges if each.topic == request.topic]
         response = InputResponse(
             epoch.run,
             [(each.topic, each.partition, each.start, each.end) for each in ranges],
@@ -310,8 +312,9 @@ class RpcServer:
             epoch.input.partitions,
             {branch: (each.partitions, dict(each.stream_times)) for branch, each in epoch.input.mergers.items()},
             self._secrets,
-            {each.partition: each.start for each in epoch.input.ranges},
+            positions_of(epoch.input.ranges),
             epoch.input.now,
+            ahead_of(epoch.input.ranges, request.topic) if request.topic else {},
         )
         return response, b"" if self._fetch is None else to_ipc(self._fetch(ranges))
 

@@ -43,3 +43,29 @@ def _by_whole_partitions(ranges: Sequence[OffsetRange], split: int, splits: int)
         if least == split:
             mine.add(partition)
     return [each for each in ranges if each.partition in mine]
+
+
+def positions_of(ranges: Sequence[OffsetRange]) -> dict[int, int]:
+    """Where each partition's task reads on: an offset, or, of several topics that are read together, their sum."""
+    positions: dict[int, int] = {}
+    for each in ranges:
+        positions[each.partition] = positions.get(each.partition, 0) + each.start
+    return positions
+
+
+def ahead_of(ranges: Sequence[OffsetRange], topic: str) -> dict[int, int]:
+    """What is added to a topic's offsets, by partition, so that an epoch's records have one order over all topics.
+
+    Records of a topic come before those of the ones after it. Each number is at least `positions_of` the epoch, and
+    less than that of the next one, so numbers go up from epoch to epoch, and no two records have the same.
+    """
+    ahead: dict[int, int] = {}
+    passed: set[int] = set()
+    for each in ranges:
+        if each.topic == topic:
+            passed.add(each.partition)
+            ahead.setdefault(each.partition, 0)
+        else:
+            added = each.start if each.partition in passed else each.end
+            ahead[each.partition] = ahead.get(each.partition, 0) + added
+    return ahead

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from kohort.spark.internals import PlanNode, analyzed, executed
+from kohort.spark.program.internal_columns import PARTITION
 
 
 def is_reusable(frame: DataFrame) -> bool:
@@ -20,11 +21,13 @@ def is_reusable(frame: DataFrame) -> bool:
 
 
 def keeps_splits(frame: DataFrame) -> bool:
-    """Whether each split's rows stay together and in order: nothing is shuffled, joined or united."""
+    """Whether each split's rows stay together and in order: nothing is shuffled, joined or united, since they were read
+    or laid so that each task of Spark's has whole partitions.
+    """
     node = executed(frame)
     while len(node.children) == 1 and not node.is_exchange:
         (node,) = node.children
-    return not node.children and not node.is_exchange
+    return node.lays_by(PARTITION) if node.is_exchange else not node.children
 
 
 def _runs_again(node: PlanNode) -> bool:

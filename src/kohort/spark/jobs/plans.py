@@ -32,6 +32,7 @@ from kohort.spark.jobs.terminals import (
     aggregated_rows,
     arrow_aggregated,
     discarded,
+    in_whole_tasks,
     merged,
     merged_at_once,
     partials,
@@ -57,6 +58,7 @@ from kohort.spark.program.compiled import (
     Peek,
     Route,
     RowsInput,
+    SidesInput,
     SourceSpec,
     Step,
     TableStore,
@@ -151,9 +153,15 @@ class Plans:
         return self._spark.range(0, context.splits, 1, context.splits)
 
     def _rows(
-        self, context: StageContext, source: TopicInput | RowsInput, internal: tuple[str, ...], branch: Branch
+        self,
+        context: StageContext,
+        source: TopicInput | RowsInput | SidesInput,
+        internal: tuple[str, ...],
+        branch: Branch,
     ) -> DataFrame:
         """The input's rows: the columns that any branch uses, and the internal ones."""
+        if isinstance(source, SidesInput):
+            return self._sides(context, source, internal)
         # No partition is divided where its rows have to be in order, or its stream time goes from record to record.
         terminal = branch.terminal
         whole = branch.by_stream_time or (isinstance(terminal, Aggregate) and terminal.spec.arrow is not None)
@@ -181,6 +189,25 @@ class Plans:
         rows = self._read(context, reading, schema)
         decoded = [decoded_column(column(name), kind).alias(name) for name, kind in columns]
         return rows.select(*decoded, *internal)
+
+    def _sides(self, context: StageContext, read: SidesInput, internal: tuple[str, ...]) -> DataFrame:
+        """Both sides of a join, each as its steps make it of its topic, with all of a partition in one task."""
+        sides = []
+        for number, (side, flow) in enumerate(zip(read.sides, self._side_flows, strict=True)):
+            source = side.source
+            used = self._used_of(source)
+            schema = T.StructType([field for field in source.schema.fields if field.name in used])
+            reading = self._reading(source, schema, tuple(_INTERNAL), table=False)
+            reading = replace(
+                reading, whole_partitions=True, null_partitions=True, null_keys=True, topic=source.topic,
+                number=read.topics.index(source.topic),
+            )  # fmt: skip
+            rows = flow.rows(self._read(context, reading, schema), context)
+            _demand_partition(rows, f"side {number + 1} of the join")
+            time = row_time(rows, side.event_time).alias(TIMESTAMP)
+            own = {TIMESTAMP: time} | {name: column(name) for name in internal if name != TIMESTAMP}
+            sides.append(rows.select(*[column(name) for name in read.schema.names], *[own[name] for name in internal]))
+        return in_whole_tasks(sides[0].union(sides[1]), context)
 
     def _read(self, context: StageContext, reading: RowsReading, schema: T.StructType) -> DataFrame:
         """What is read: these columns, the internal ones, and of a table `TOMBSTONE`."""
@@ -215,7 +242,7 @@ class Plans:
     @cached_property
     def _flows(self) -> tuple[_Flow, ...]:
         source = self._subtopology.input
-        assert isinstance(source, (TopicInput, RowsInput))
+        assert isinstance(source, (TopicInput, RowsInput, SidesInput))
         branches = Counter(step.name for branch in self._subtopology.branches for step in branch.processors)
         shared = frozenset(name for name, count in branches.items() if count > 1)
         return tuple(
@@ -224,15 +251,34 @@ class Plans:
         )
 
     @cached_property
+    def _side_flows(self) -> tuple[_Flow, ...]:
+        read = self._subtopology.input
+        assert isinstance(read, SidesInput)
+        return tuple(
+            _Flow(self._spark, side.source.schema, side.branch, tuple(_INTERNAL), frozenset()) for side in read.sides
+        )
+
+    @cached_property
     def _used(self) -> frozenset[str]:
         """The columns that all branches read: all the same, so that a record is bad for all of them or for none."""
         topic = self._subtopology.input
         assert isinstance(topic, TopicInput)
-        source = topic.source
-        used = frozenset([] if source.event_time is None else [source.event_time])
-        if topic.upserts or source in self._subtopology.partition_checked:
+        own = frozenset(topic.source.key) if topic.upserts else frozenset[str]()
+        return self._read_columns(topic.source, own.union(*(flow.used for flow in self._flows)))
+
+    def _used_of(self, source: SourceSpec) -> frozenset[str]:
+        """The same of a side's topic: where a topic is joined with itself, what both sides use."""
+        read = self._subtopology.input
+        assert isinstance(read, SidesInput)
+        flows = zip(read.sides, self._side_flows, strict=True)
+        return self._read_columns(source, frozenset().union(*(flow.used for side, flow in flows if side.source == source)))
+
+    def _read_columns(self, source: SourceSpec, used: frozenset[str]) -> frozenset[str]:
+        """What is read of a source where so much is used."""
+        if source.event_time is not None:
+            used |= {source.event_time}
+        if source in self._subtopology.partition_checked:
             used |= frozenset(source.key)
-        used = used.union(*(flow.used for flow in self._flows))
         derived = {each.name: each.column for each in source.derived}
         used |= {column for name, column in derived.items() if name in used}
         values = [name for name in source.schema.names if name not in source.added]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -27,8 +27,8 @@ from kohort.spark.jobs.stages.context import PROCESSING, READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
 from kohort.spark.jobs.stages.pack_rows import unpack_rows
 from kohort.spark.jobs.stages.stream_time import largest_times
-from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToFunction, ToPartials, TopicInput, ToRows
-from kohort.spark.program.error_policies import ErrorPolicy, Fail
+from kohort.spark.program.compiled import CompiledSubtopology, SourceSpec, TableStore, ToFunction, ToPartials, ToRows
+from kohort.spark.program.error_policies import Fail
 from kohort.spark.reading.secrets import without_secrets
 
 SMALL_EPOCH: Final = 20_000
@@ -92,8 +92,7 @@ class SubtopologyJobs:
         rows, statistics, writes = self._run(
             self._subtopology.id, epoch_input, len(branches), self._branch(epoch_input)
         )
-        if isinstance(self._subtopology.input, TopicInput):
-            _fail_if_bad(statistics, self._subtopology.input.source.on_error)
+        _fail_if_bad(statistics, self._subtopology.read)
         for number, branch in enumerate(branches):
             if isinstance(branch.terminal, ToPartials) and branch.terminal.aggregate.window is not None:
                 rows[number] = drop_outside_windows(rows[number], statistics)
@@ -128,7 +127,7 @@ class SubtopologyJobs:
         """
         name = f"{self._subtopology.id}/{table.name}"
         rows, statistics, _ = self._run(name, epoch_input, 1, lambda _, context: self._plans.table(table, context))
-        _fail_if_bad(statistics, table.source.on_error)
+        _fail_if_bad(statistics, [table.source])
         keyed = in_order(rows[0].filter(rows[0]["key"].is_valid()))
         statistics.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
         return EpochOutput({0: last_of_each_key(keyed)}, statistics)
@@ -250,8 +249,10 @@ def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> Epoch
     return statistics
 
 
-def _fail_if_bad(statistics: EpochStatistics, policy: ErrorPolicy) -> None:
-    """Raises the first bad record, if that is the policy."""
-    if isinstance(policy, Fail) and statistics.dead.num_rows:
-        first = statistics.dead.slice(0, 1).to_pylist()[0]
-        raise BadRecordError(first["topic"], first["partition"], first["offset"], first["error"])
+def _fail_if_bad(statistics: EpochStatistics, sources: Sequence[SourceSpec]) -> None:
+    """Raises the first bad record, if that is its topic's policy."""
+    strict = {topic for source in sources if isinstance(source.on_error, Fail) for topic in source.topics}
+    if strict and statistics.dead.num_rows:
+        bad = statistics.dead.filter(pc.is_in(statistics.dead["topic"], pa.array(sorted(strict), pa.string())))
+        for first in bad.slice(0, 1).to_pylist():
+            raise BadRecordError(first["topic"], first["partition"], first["offset"], first["error"])

@@ -336,9 +336,16 @@ def whole_tasks(rows: DataFrame, context: StageContext) -> DataFrame:
 
     A shuffle loses the order of rows, so there is one only if it must be.
     """
-    if keeps_splits(rows):
-        return rows
-    return rows.repartition(context.splits, PARTITION) if context.splits > 1 else rows.coalesce(1)
+    return rows if keeps_splits(rows) else in_whole_tasks(rows, context)
+
+
+def in_whole_tasks(rows: DataFrame, context: StageContext) -> DataFrame:
+    """The same, shuffled, where there are several splits."""
+    if context.splits == 1:
+        return rows.coalesce(1)
+    # By number, not by hash, so that a few partitions are spread over all tasks of Spark's.
+    task = F.coalesce(F.pmod(column(PARTITION), F.lit(context.splits)), F.lit(0))
+    return rows.repartitionById(context.splits, task)
 
 
 def discarded(rows: DataFrame) -> DataFrame:

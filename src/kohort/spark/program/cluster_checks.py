@@ -12,7 +12,7 @@ from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.cluster_reading import committed_offsets, described_group
 from kohort.spark.program.committed_metadata import committed_by
-from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput
+from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput, SidesInput
 from kohort.spark.program.fingerprint import expression_digests
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.store_formats import other_expressions
@@ -98,7 +98,12 @@ def _check_copartitioned(subtopology: CompiledSubtopology, topics: Mapping[str, 
     first, *others = counts
     other = next(name for name in others if counts[name] != counts[first])
     listed = ", ".join(f"{name} has {number}" for name, number in counts.items())
-    if isinstance(subtopology.input, RowsInput):
+    if isinstance(subtopology.input, SidesInput):
+        remedy = (
+            f"create {other!r} with {counts[first]} partitions, or say join_stream(…, repartition=True): both go through "
+            f"a topic then"
+        )
+    elif isinstance(subtopology.input, RowsInput):
         remedy = "leave partitions= out of .repartition(…): its topic gets as many as the table's"
     else:
         remedy = (

@@ -1,7 +1,7 @@
 """A program as data: what `StreamsApp.compile` makes of it, and the runtime runs.
 
-A program is made of subtopologies. Each reads one topic, or one topic and the tables that are joined to it, and runs as
-one task for each partition. What it does with a record is a tree, kept as its *branches*: each goes from the input over
+A program is made of subtopologies. Each reads one topic, or one topic and the tables that are joined to it, or both sides
+of a join, and runs as one task for each partition. What it does with a record is a tree, kept as its *branches*: each goes from the input over
 steps to a terminal.
 """
 
@@ -213,7 +213,60 @@ class PartialsInput:
         return (self.topic,)
 
 
-Input = TopicInput | RowsInput | PartialsInput
+@dataclass(frozen=True)
+class InputSide:
+    """One side of a join whose rows are read where they lie.
+
+    Attributes:
+        source: its topic.
+        branch: what makes rows of the join's input of the topic's; its end, `ToRows`, says which column is the event
+            time. It names no topic, since nothing goes through one.
+    """
+
+    source: SourceSpec
+    branch: Branch
+
+    @property
+    def event_time(self) -> str | None:
+        """The column of the join's input that is the event time, or None for the record's timestamp."""
+        assert isinstance(self.branch.terminal, ToRows)
+        return self.branch.terminal.event_time
+
+
+@dataclass(frozen=True)
+class SidesInput:
+    """Both sides of a join of streams are read where they lie: of two topics that are partitioned alike, or of one.
+
+    A task's rows are in one order: those of the left side's topic before the right one's, as an epoch reads them. So
+    `_offset` counts on over both, and goes up from one epoch to the next.
+
+    Attributes:
+        sides: the left one and the right one.
+        schema: the rows' columns, without `_partition`.
+        key: columns of the topics' keys, as the join calls them.
+    """
+
+    sides: tuple[InputSide, InputSide]
+    schema: StructType
+    key: tuple[str, ...]
+
+    @property
+    def sources(self) -> tuple[SourceSpec, ...]:
+        """What is read: each topic once."""
+        return tuple({side.source.topic: side.source for side in self.sides}.values())
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics' names: two, or one that is joined with itself."""
+        return tuple(source.topic for source in self.sources)
+
+    @property
+    def event_time(self) -> None:
+        """Each row's is that of its side: see `InputSide.event_time`."""
+        return
+
+
+Input = TopicInput | RowsInput | PartialsInput | SidesInput
 
 
 def with_deleted(schema: StructType) -> StructType:
@@ -585,8 +638,17 @@ class CompiledSubtopology:
         if self.input is None:
             return ()
         by_task = any(branch.by_task for branch in self.branches)
-        own = (self.input.source,) if isinstance(self.input, TopicInput) and by_task else ()
-        return (*own, *(table.source for table in self.tables))
+        return (*(self.read if by_task else ()), *(table.source for table in self.tables))
+
+    @property
+    def read(self) -> tuple[SourceSpec, ...]:
+        """What its branches read that somebody else writes: a stream may be several topics."""
+        match self.input:
+            case TopicInput(source):
+                return (source,)
+            case SidesInput():
+                return self.input.sources
+        return ()
 
     @property
     def input_topics(self) -> tuple[str, ...]:
@@ -666,7 +728,7 @@ class Program:
 
     def _sources(self) -> Iterator[SourceSpec]:
         for subtopology in self.subtopologies:
-            if isinstance(subtopology.input, TopicInput):
-                yield from subtopology.input.source.each()
+            for source in subtopology.read:
+                yield from source.each()
             yield from (table.source for table in subtopology.tables)
         yield from (table.source for table in self.globals)

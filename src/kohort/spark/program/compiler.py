@@ -23,11 +23,13 @@ from kohort.spark.program.compiled import (
     CompiledSubtopology,
     Discard,
     Input,
+    InputSide,
     Join,
     PartialsInput,
     Peek,
     Program,
     RowsInput,
+    SidesInput,
     SourceSpec,
     Step,
     Store,
@@ -48,8 +50,9 @@ from kohort.spark.program.function_outputs import rows_of
 from kohort.spark.program.internal_columns import DELETED, PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined, placed
 from kohort.spark.program.join_sides import CompiledJoin, JoinSide
+from kohort.spark.program.joins_in_place import Laid, may_make_several, uses_of, why_through_topic
 from kohort.spark.program.notes import Moved, Note
-from kohort.spark.program.operations import TableChanges, UserFunction
+from kohort.spark.program.operations import SIDE, TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.processors import processor
@@ -156,6 +159,7 @@ class _Flow:
         table: the columns of a table's key, if these are upserts; rows of a key are all in one partition then.
         partitioner: how its records' keys become partitions.
         no_versions: why its rows' times can't be those from which on versions of a table are valid; "" if they can.
+        several: whether transforms may have made several rows of a record.
     """
 
     where: str
@@ -170,6 +174,7 @@ class _Flow:
     partitioner: Partitioner = "murmur2"
     table: tuple[str, ...] | None = None
     no_versions: str = ""
+    several: bool = False
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -194,6 +199,7 @@ class _Compiler:
         self._unions: dict[UnionDef, list[Stream]] = {}
         self._tables_of_groups: dict[AggregateDef, _Flow] = {}
         self._notes: list[Note] = []
+        self._uses = uses_of(graph)
         self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
@@ -487,7 +493,7 @@ class _Compiler:
         rows = empty_frame(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
             flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
-            retimed=retimed, table=table,
+            retimed=retimed, table=table, several=flow.several or may_make_several(made),
         )  # fmt: skip
 
     def _join(self, flows: Sequence[_Flow], step: JoinDef, topic: str) -> _Flow:
@@ -608,9 +614,32 @@ class _Compiler:
         schemas = (flow.frame.schema, other.frame.schema)
         times = (_one_time(where, left), _one_time(where, right))
         compiled = stream_join(where, step, name, schemas, times, self._changelog)
-        draft = self._join_sides((left, right), compiled, step.at)
+        rows = self._rows(compiled.step.output)
+        why = why_through_topic(_laid(left), _laid(right), step, self._uses)
+        if not why:
+            draft, joined_by = self._sides_in_place(flow, other, compiled)
+            if step.how == "inner":
+                return _Flow(
+                    where, draft, (joined_by,), rows, flow.key, flow.key_names, None, partitioner=flow.partitioner
+                )
+            lost = f"{where} gives rows without a key, too, which lie anywhere"
+            return _Flow(where, draft, (joined_by,), rows, (), (), None, lost)
+        draft = self._join_sides((left, right), compiled, step.at, why)
         on = tuple(step.on)
-        return _Flow(where, draft, (compiled.step,), self._rows(compiled.step.output), on, on, None)
+        return _Flow(where, draft, (compiled.step,), rows, on, on, None)
+
+    def _sides_in_place(self, left: _Flow, right: _Flow, compiled: CompiledJoin) -> tuple[_Draft, Process]:
+        """A subtopology that reads both sides where they lie, instead of those that would read them; its first step."""
+        sides = []
+        for flow, side in zip((left, right), compiled.sides, strict=True):
+            assert isinstance(flow.draft.input, TopicInput)
+            end = ToRows("", left.key, compiled.schema, side.event_time)
+            sides.append(InputSide(flow.draft.input.source, Branch((*flow.steps, Transform(side.rows)), end)))
+        for draft in {id(flow.draft): flow.draft for flow in (left, right)}.values():
+            self._drafts.remove(draft)
+        draft = _Draft(SidesInput((sides[0], sides[1]), compiled.schema, left.key))
+        self._drafts.append(draft)
+        return draft, replace(compiled.step, routed_by=left.key, side=SIDE)
 
     def _join_table(self, left: list[_Flow], step: TableJoinDef, topic: str) -> _Flow:
         flow, other = left[0], self._flow(step.other)
@@ -677,12 +706,14 @@ class _Compiler:
             where, draft, (compiled.results,), rows, key, key, None, table=key, no_versions=_JOINED.format(where)
         )
 
-    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str) -> _Draft:
+    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str, why: str = "") -> _Draft:
         """Sends both sides into a topic; what reads that."""
         name, key = compiled.step.name, compiled.step.group_names
         topic = self._internal(f"{name}-repartition", f"join {name!r}")
         left, right = (" and ".join(flow.where for flow in side) for side in sides)
-        self._notes.append(Moved(topic, f"{left} and {right} meet there, by {', '.join(map(repr, key))}", at))
+        by = ", ".join(map(repr, key))
+        said = f"{left} and {right} meet there, by {by}"
+        self._notes.append(Moved(topic, f"{said}: {why}" if why else said, at))
         return self._gathered(topic, key, compiled.schema, sides, compiled.sides)
 
     def _gathered(
@@ -977,6 +1008,14 @@ def _kept(key: tuple[str, ...], event_time: str | None) -> tuple[str, ...]:
 
 def _keyed(flow: _Flow) -> Keyed:
     return Keyed(flow.where, flow.key, flow.key_names, flow.lost, flow.frame.schema, flow.partitioner)
+
+
+def _laid(flows: Sequence[_Flow]) -> Laid:
+    flow = flows[0]
+    return Laid(
+        flow.where, len(flows), flow.draft.input, flow.steps, flow.several, flow.key, flow.key_names,
+        flow.partitioner, flow.lost, flow.frame.schema,
+    )  # fmt: skip
 
 
 def _joined(flow: _Flow) -> JoinedFlow:

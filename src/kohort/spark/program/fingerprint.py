@@ -15,6 +15,7 @@ from kohort.spark.program.compiled import (
     Join,
     PartialsInput,
     RowsInput,
+    SidesInput,
     TableStore,
     ToPartials,
     TopicInput,
@@ -79,6 +80,8 @@ def _subtopology(subtopology: CompiledSubtopology) -> Any:
             said["rows"] = [subtopology.input.topic, _fields(subtopology.input.schema), list(subtopology.input.key)]
         case PartialsInput():
             said["partials"] = subtopology.input.topic
+        case SidesInput():
+            said["sides"] = [[side.source.topic for side in subtopology.input.sides], list(subtopology.input.key)]
         case None:
             pass
     said["aggregates"] = [_aggregate(spec) for spec in subtopology.aggregates]

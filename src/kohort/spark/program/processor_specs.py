@@ -72,6 +72,7 @@ class Process:
         states: its stores.
         routed_by: those columns of `group` that the input is keyed by, in the order in which its key has them.
         event_time: the column of `rows` that is the event time; None for the record's timestamp.
+        side: the column of `rows` that says of which side of a join each is, where both are read where they lie.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Process:
     states: tuple[StateSpec, ...]
     routed_by: tuple[str, ...]
     event_time: str | None = None
+    side: str | None = None
 
     @property
     def by_clock(self) -> bool:

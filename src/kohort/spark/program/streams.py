@@ -93,7 +93,9 @@ class JoinDef(Written):
 
 @dataclass(eq=False)
 class StreamJoinDef(Written):
-    """A join with another stream. `on`: the other's columns, by those of the stream; lengths in ms."""
+    """A join with another stream. `on`: the other's columns, by those of the stream; lengths in ms. `repartition`: both
+    go through a topic in any case.
+    """
 
     other: Stream
     on: dict[str, str]
@@ -102,6 +104,7 @@ class StreamJoinDef(Written):
     after_ms: int
     grace_ms: int
     name: str | None
+    repartition: bool = False
 
 
 @dataclass(frozen=True)
@@ -625,14 +628,16 @@ class Stream(Shortcuts):
         grace: Duration,
         how: Literal["inner", "left", "outer"] = "inner",
         name: str | None = None,
+        repartition: bool = False,
     ) -> Stream:
         """Each row with each row of another stream, or of this one, that has the same key and a time near to its own.
 
             orders.join_stream(payments, on="order_id", within="1 hour", grace="10 minutes", how="left").to("paid")
 
         A pair is given once, when the second of its rows is read. The result has the columns that are joined on, then
-        this stream's others, then the other's; its event time is the later one of both. Both sides go through a
-        topic, `{app}-{name}-repartition`, so they needn't be keyed or partitioned alike.
+        this stream's others, then the other's; its event time is the later one of both. Topics that are keyed by
+        columns that are joined on are read where they lie, and need equally many partitions. Other streams go through
+        a topic, `{app}-{name}-repartition`, so they needn't be keyed or partitioned alike.
 
         How far time has come is what both streams have reached, the lesser of their largest event times. With "left"
         and "outer" a row without a match is given, with nulls, when time has passed it by `after` (a right one by
@@ -646,6 +651,7 @@ class Stream(Shortcuts):
                 kept that it may match. What comes later is dropped and counted.
             how: "inner" gives pairs; "left" rows of this stream without a match too, "outer" those of both.
             name: of the join, with which the names of its stores begin; by default both topics'.
+            repartition: whether both sides go through a topic, though they could be read where they lie.
 
         Raises:
             ProgramError: arguments that can't be.
@@ -669,7 +675,9 @@ class Stream(Shortcuts):
         if name is not None:
             check_name("join_stream(name)", name)
         return self._with(
-            StreamJoinDef(other, columns, how, before_ms, after_ms, duration_ms("grace", grace, least=0), name)
+            StreamJoinDef(
+                other, columns, how, before_ms, after_ms, duration_ms("grace", grace, least=0), name, repartition
+            )
         )
 
     def union(self, *others: Stream, allow_missing_columns: bool = False) -> Stream:

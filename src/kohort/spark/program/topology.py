@@ -10,6 +10,7 @@ from kohort.spark.program.compiled import (
     Aggregate,
     CompiledSubtopology,
     RowsInput,
+    SidesInput,
     ToPartials,
     TopicInput,
     ToRows,
@@ -47,7 +48,7 @@ def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Sub
     replicas = max(settings.replication_factor, 0)  # 0: the brokers' default
     sources = [table.source.topic for table in subtopology.tables]
     repartition = []
-    if isinstance(subtopology.input, TopicInput):
+    if isinstance(subtopology.input, (TopicInput, SidesInput)):
         sources.extend([] if subtopology.pattern else subtopology.input.topics)
     elif subtopology.input is not None:
         partitions = subtopology.input.partitions if isinstance(subtopology.input, RowsInput) else 0

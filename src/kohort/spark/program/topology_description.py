@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from kohort.spark.program.compiled import (
@@ -14,6 +14,7 @@ from kohort.spark.program.compiled import (
     Join,
     Peek,
     Program,
+    SidesInput,
     Step,
     TableStore,
     Terminal,
@@ -91,14 +92,33 @@ class _Names:
 def _subtopology(subtopology: CompiledSubtopology, names: _Names) -> Iterator[_Node]:
     for table in subtopology.tables:
         yield from _table(table, names)
-    if subtopology.input is not None:
+    if isinstance(subtopology.input, SidesInput):
+        yield from _sides(subtopology.input, subtopology.branches, names)
+    elif subtopology.input is not None:
         root = names.source(*subtopology.input.topics, pattern=subtopology.pattern)
-        yield from _walk(root, subtopology.branches, names)
+        yield from _walk([root], root, subtopology.branches, names)
 
 
-def _walk(root: _Node, branches: tuple[Branch, ...], names: _Names) -> list[_Node]:
-    """The input and all that follows; branches that begin with the same steps share these."""
-    nodes = [root]
+def _sides(read: SidesInput, branches: tuple[Branch, ...], names: _Names) -> list[_Node]:
+    """Both sides of a join, each with its own steps, and all that follows where they meet."""
+    sources = {topic: names.source(topic) for topic in read.topics}
+    nodes, ends = list(sources.values()), []
+    for side in read.sides:
+        at = sources[side.source.topic]
+        for step in side.branch.steps[:-1]:  # the last one only names columns
+            at = at.then(_step(step, names))
+            nodes.append(at)
+        ends.append(at)
+    first = branches[0].steps[0]
+    joined = _step(first, names)
+    for end in ends:
+        end.then(joined)
+    rest = tuple(replace(branch, steps=branch.steps[1:]) for branch in branches)
+    return _walk([*nodes, joined], joined, rest, names)
+
+
+def _walk(nodes: list[_Node], root: _Node, branches: tuple[Branch, ...], names: _Names) -> list[_Node]:
+    """Nodes up to a point and all that follows; branches that begin with the same steps share these."""
     shared: dict[tuple[int, ...], _Node] = {(): root}
     for branch in branches:
         path: tuple[int, ...] = ()

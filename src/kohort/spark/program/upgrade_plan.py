@@ -15,7 +15,7 @@ from kohort.plurals import several
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.cluster_reading import committed_offsets, described_group
 from kohort.spark.program.committed_metadata import committed_by, metadata, noted
-from kohort.spark.program.compiled import Program, TopicInput
+from kohort.spark.program.compiled import Program
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.program.store_formats import StoreFormats, carried
@@ -239,7 +239,7 @@ def _sources(program: Program, stores: Iterable[StoreChange], read: Collection[s
     tables = {table.source.topic for each in program.subtopologies for table in each.tables}
     again |= {each.topic for each in stores if each.fate is Fate.NEW and each.topic in tables & set(read)}
     for subtopology in program.subtopologies:
-        own = list(subtopology.input.source.each()) if isinstance(subtopology.input, TopicInput) else []
+        own = [each for source in subtopology.read for each in source.each()]
         for source in (*own, *(table.source for table in subtopology.tables)):
             if source.topic not in read:
                 yield SourceChange(source.topic, Fate.NEW, source.offset_reset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, Program, Route, TableStore, TopicInput
+from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, Program, Route, TableStore
 from kohort.spark.program.operations import Top
 from kohort.spark.program.processor_specs import Process, StateKind, StateSpec
 from kohort.spark.queries.queryable import StoreInfo
@@ -59,8 +59,8 @@ def _of_state(step: Process, state: StateSpec, subtopology: CompiledSubtopology)
         subtopology=subtopology.id,
         route=Route.TEXT,
         routed_by=step.routed_by,
-        partition_certain=not isinstance(subtopology.input, TopicInput),
-        partitioner=subtopology.input.source.partitioner if isinstance(subtopology.input, TopicInput) else "murmur2",
+        partition_certain=not subtopology.read,
+        partitioner=subtopology.read[0].partitioner if subtopology.read else "murmur2",
         group=len(group) if within else 0,
         shown=state.shown,
     )
@@ -81,6 +81,6 @@ def _of_aggregate(spec: AggregateSpec, subtopology: CompiledSubtopology) -> Stor
         route=spec.route,
         routed_by=spec.routed_by,
         route_names=spec.route_names,
-        partition_certain=not isinstance(subtopology.input, TopicInput),
-        partitioner=subtopology.input.source.partitioner if isinstance(subtopology.input, TopicInput) else "murmur2",
+        partition_certain=not subtopology.read,
+        partitioner=subtopology.read[0].partitioner if subtopology.read else "murmur2",
     )

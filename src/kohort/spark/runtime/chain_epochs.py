@@ -247,9 +247,9 @@ class ChainEpochs:
             return {}
         return {
             TopicPartition(each.topic, each.partition): OffsetAndMetadata(
-                each.start, metadata=self._metadata(task, each, times[each.partition], each.end)
+                each.start, metadata=self._metadata(plan.task_of(each), each, times[each.partition], each.end)
             )
-            for each, task in zip(plan.ranges, plan.tasks, strict=True)
+            for each in plan.ranges
         }
 
     def _metadata(
@@ -335,9 +335,10 @@ class ChainEpochs:
             }
         epoch.offsets = {
             TopicPartition(each.topic, each.partition): OffsetAndMetadata(
-                each.end, metadata=self._metadata(task, each, epoch.stream_times[task.partition])
+                each.end,
+                metadata=self._metadata(epoch.plan.task_of(each), each, epoch.stream_times[each.partition]),
             )
-            for each, task in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True)
+            for each in epoch.plan.ranges
         }
         for number, times in statistics.merged_times.items():
             self._merged(epoch, number, times)
@@ -363,8 +364,8 @@ class ChainEpochs:
         epoch = self.epoch
         if self.state is not EpochState.STORING or epoch is None or epoch.statistics is None:
             return
-        for each, task_id in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True):
-            task = self.tasks[task_id]
+        for each in epoch.plan.ranges:
+            task = self.tasks[epoch.plan.task_of(each)]
             at = TopicPartition(each.topic, each.partition)
             task.positions[at] = each.end
             task.until.pop(at, None)

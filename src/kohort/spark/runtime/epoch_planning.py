@@ -20,7 +20,7 @@ class EpochPlan:
     Attributes:
         subtopology: whose it is.
         input: `STREAM`, or the name of a table.
-        ranges: what to read, one a task at most.
+        ranges: what to read, one a task at most; of topics that are read together, one of each.
         tasks: whose these are.
         mergers: tasks of other subtopologies that merge rows at once, by the branch that makes the rows.
     """
@@ -30,6 +30,10 @@ class EpochPlan:
     ranges: tuple[OffsetRange, ...]
     tasks: tuple[TaskId, ...]
     mergers: Mapping[int, tuple[TaskId, ...]] = field(default_factory=dict)
+
+    def task_of(self, read: OffsetRange) -> TaskId:
+        """Whose a range is."""
+        return TaskId(self.subtopology, read.partition)
 
     @property
     def all_tasks(self) -> tuple[TaskId, ...]:
@@ -45,11 +49,13 @@ class SubtopologyInputs:
         stream: that of its stream, or the first one; None if it has none.
         tables: those of its tables, by the tables' names.
         others: of the stream, too. A task reads its partition of each, if there is one.
+        together: whether an epoch reads all topics of the stream, as sides of a join, and not one after the other.
     """
 
     stream: str | None
     tables: Mapping[str, str]
     others: tuple[str, ...] = ()
+    together: bool = False
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -80,8 +86,8 @@ class PollRound:
         ends: Mapping[TopicPartition, int],
         due: Collection[TaskId] = (),
     ) -> None:
-        self._tables = [(name, table, topic) for name, each in inputs.items() for table, topic in each.tables.items()]
-        self._streams = [(name, topic) for name, each in inputs.items() for topic in each.streams]
+        self._tables = [(name, table, (topic,)) for name, each in inputs.items() for table, topic in each.tables.items()]
+        self._streams = [(name, topics) for name, each in inputs.items() for topics in _epochs_of(each)]
         self._ends, self._due = ends, set(due)
 
     def next(
@@ -102,12 +108,12 @@ class PollRound:
             until: where batches end that were begun before, whatever the limit: they are to be the same again.
             held: whether such an epoch of a stream isn't to be in this round.
         """
-        for name, table, topic in self._tables:
-            if (plan := self._plan(name, table, topic, positions, tasks, limit, until)) is not None:
+        for name, table, topics in self._tables:
+            if (plan := self._plan(name, table, topics, positions, tasks, limit, until)) is not None:
                 return plan
         while self._streams:
-            name, topic = self._streams.pop(0)
-            plan = self._plan(name, STREAM, topic, positions, tasks, limit, until)
+            name, topics = self._streams.pop(0)
+            plan = self._plan(name, STREAM, topics, positions, tasks, limit, until)
             if plan is not None and not held(plan):
                 self._due -= set(plan.tasks)  # they are called in this epoch, whichever topic it reads
                 return plan
@@ -117,35 +123,61 @@ class PollRound:
         self,
         subtopology: str,
         name: str,
-        topic: str,
+        topics: Sequence[str],
         positions: Mapping[TopicPartition, int],
         tasks: Sequence[TaskId],
         limit: Callable[[str], int],
         until: Mapping[TopicPartition, int],
     ) -> EpochPlan | None:
-        waiting: dict[TaskId, int] = {}
-        begun: dict[TaskId, int] = {}
-        called: dict[TaskId, int] = {}
+        waiting: dict[TaskId, dict[str, int]] = {}
+        begun: dict[TaskId, dict[str, int]] = {}
+        called: dict[TaskId, dict[str, int]] = {}
         for task in tasks:
-            partition = TopicPartition(topic, task.partition)
-            if task.subtopology == subtopology and partition in self._ends and partition in positions:
-                left = self._ends[partition] - positions[partition]
-                if partition not in until:
-                    waiting[task] = left
-                    if name == STREAM and task in self._due:
-                        called[task] = 0
-                elif (size := until[partition] - positions[partition]) <= left:
+            partitions = {topic: TopicPartition(topic, task.partition) for topic in topics}
+            if task.subtopology != subtopology or not all(
+                at in self._ends and at in positions for at in partitions.values()
+            ):
+                continue
+            left = {topic: max(0, self._ends[at] - positions[at]) for topic, at in partitions.items()}
+            if not any(at in until for at in partitions.values()):
+                waiting[task] = left
+                if name == STREAM and task in self._due:
+                    called[task] = dict.fromkeys(topics, 0)
+            else:
+                size = {topic: until[at] - positions[at] for topic, at in partitions.items()}
+                if all(size[topic] <= left[topic] for topic in topics):
                     begun[task] = size
         # One record for each at least, so that each gets on.
-        shares = called | begun | share(max(limit(subtopology), len(waiting)), waiting)
-        if not shares:
+        totals = {task: sum(left.values()) for task, left in waiting.items()}
+        shares = share(max(limit(subtopology), len(waiting)), totals)
+        sizes = called | begun | {task: _divided(count, waiting[task]) for task, count in shares.items()}
+        if not sizes:
             return None
         ranges = tuple(
             OffsetRange(topic, task.partition, start, start + count)
-            for task, count in shares.items()
+            for task, counts in sizes.items()
+            for topic, count in counts.items()
             for start in (positions[TopicPartition(topic, task.partition)],)
         )
-        return EpochPlan(subtopology, name, ranges, tuple(shares))
+        return EpochPlan(subtopology, name, ranges, tuple(sizes))
+
+
+def _epochs_of(inputs: SubtopologyInputs) -> list[tuple[str, ...]]:
+    """The topics that an epoch of the stream reads, for each epoch of a round."""
+    return [inputs.streams] if inputs.together and inputs.streams else [(topic,) for topic in inputs.streams]
+
+
+def _divided(count: int, waiting: Mapping[str, int]) -> dict[str, int]:
+    """How many of a task's records are of each topic: by what waits, so that no side of a join gets far ahead.
+
+    One that has little to read gets on, too.
+    """
+    given: dict[str, int] = {}
+    total = sum(waiting.values())
+    for topic, left in sorted(waiting.items(), key=lambda item: item[1]):
+        given[topic] = min(count, max(count * left // total, min(left, 1))) if total else 0
+        count, total = count - given[topic], total - left
+    return {topic: given[topic] for topic in waiting}
 
 
 def lag(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> int:

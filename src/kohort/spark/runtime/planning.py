@@ -12,10 +12,10 @@ from kohort.spark.program.compiled import (
     CompiledSubtopology,
     PartialsInput,
     Program,
+    SidesInput,
     SourceSpec,
     ToFunction,
     ToPartials,
-    TopicInput,
     ToRows,
     ToTopic,
 )
@@ -127,8 +127,7 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
             case Aggregate():
                 branches[index] = _store_output(branch.terminal)
     sources = [table.source for table in compiled.tables]
-    if isinstance(compiled.input, TopicInput):
-        sources.extend(compiled.input.source.each())
+    sources.extend(each for source in compiled.read for each in source.each())
     streams = () if compiled.input is None else compiled.input.topics
     return SubtopologyPlan(
         id=compiled.id,
@@ -136,6 +135,7 @@ def subtopology_plan_of(compiled: CompiledSubtopology, mergers: Mapping[str, str
             streams[0] if streams else None,
             {table.name: table.source.topic for table in compiled.tables},
             streams[1:],
+            together=isinstance(compiled.input, SidesInput),
         ),
         branches=branches,
         tables={table.name: StoreOutput(table.name, table.changelog or "") for table in compiled.tables},

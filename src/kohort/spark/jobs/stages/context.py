@@ -47,9 +47,11 @@ class StageContext:
         """The number of the run of the epoch, which reports name."""
         return self.rpc.request_input(self.subtopology, 0, 1).run
 
-    def request_input(self, split: int, *, whole_partitions: bool = False) -> SplitInput:
-        """What a split reads of the epoch that runs."""
-        return self.rpc.request_input(self.subtopology, split, self.splits, whole_partitions=whole_partitions)
+    def request_input(self, split: int, *, whole_partitions: bool = False, topic: str = "") -> SplitInput:
+        """What a split reads of the epoch that runs; of a topic, if it is named."""
+        return self.rpc.request_input(
+            self.subtopology, split, self.splits, whole_partitions=whole_partitions, topic=topic
+        )
 
     def report(self, run: int, split: int, stage: str, statistics: EpochStatistics) -> None:
         self.rpc.report(self.subtopology, run, self.branch, split, stage, statistics)

@@ -21,7 +21,7 @@ from kohort.spark.jobs.errors import ProcessorError
 from kohort.spark.jobs.processors.interface import Made, Processor, Rows, TaskState
 from kohort.spark.jobs.processors.states import State
 from kohort.spark.jobs.stages.context import PROCESSING, Stage, StageContext, numbered, stage_of, task_number
-from kohort.spark.jobs.stages.stream_time import possible
+from kohort.spark.jobs.stages.stream_time import StreamTimes, possible
 from kohort.spark.jobs.stages.task_rows import OF_THE_TASK
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.runs import runs_of
@@ -47,6 +47,8 @@ class ProcessStage:
 
     Attributes:
         shared: whether several branches go on from it: it runs once in an epoch, and the driver has what it made.
+        side: the column that says of which side of a join each row is, where these were read by themselves: of a
+            record that is in both, the first side's row comes first, and stream time is that of all rows together.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ProcessStage:
     output: pa.Schema
     states: tuple[StageState, ...]
     shared: bool = False
+    side: str | None = None
 
     @property
     def given(self) -> pa.Schema:
@@ -82,7 +85,8 @@ def _run(context: StageContext, spec: ProcessStage, batches: Iterator[pa.RecordB
         belongs = rows.column(0).is_valid()
         statistics.drop(NO_KEY, len(belongs) - belongs.true_count)
         rows = rows.filter(belongs)
-        for partition, mine in _by_partition(rows):
+        sides = None if spec.side is None else rows.column(len(GIVEN) + spec.rows.get_field_index(spec.side))
+        for partition, mine in _by_partition(rows, sides):
             kept = None
             if spec.shared:
                 kept = context.rpc.kept(context.subtopology, epoch.run, spec.name, partition, spec.given)
@@ -103,11 +107,13 @@ def _run(context: StageContext, spec: ProcessStage, batches: Iterator[pa.RecordB
             context.rpc.keep(context.subtopology, epoch.run, spec.name, partition, batch)
 
 
-def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each task's rows, in the order of their offsets; those of a record stay in theirs.
+def _by_partition(rows: pa.RecordBatch, sides: pa.Array | None) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each task's rows, in the order of their offsets; those of a record stay in theirs, side by side.
 
     Those of `task_rows` are taken out.
     """
+    if sides is not None:
+        rows = rows.take(pc.array_sort_indices(sides))
     partitions = rows.column(0).to_numpy(zero_copy_only=False)
     offsets = pc.fill_null(rows.column(3), 0).to_numpy(zero_copy_only=False)
     order, runs = runs_of(partitions)
@@ -131,9 +137,12 @@ def _processed(
     _, times, stream_times, offsets, *columns = batch.columns
     table = pa.Table.from_arrays(columns, names=spec.rows.names).cast(spec.rows)
     group = [table[name].combine_chunks() for name in spec.group]
+    read = epoch.stream_times.get(partition)
+    if spec.side is not None:
+        clock = StreamTimes({} if read is None else {partition: read})
+        stream_times = clock.advance(batch.column(0), stream_times)
     rows = Rows(table, group_keys(spec.group, group), possible(times), stream_times, offsets)
     latest = pc.max(stream_times).as_py()
-    read = epoch.stream_times.get(partition)
     now = read if latest is None else latest if read is None else max(latest, read)
     states = {
         state.name: State(

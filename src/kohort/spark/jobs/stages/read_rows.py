@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -63,6 +63,10 @@ class RowsReading:
         csv: what is in a record of CSV.
         keys: how those columns of `schema` are read that are in the records' keys.
         valueless: whether `_valueless`, which isn't in the values, is in `schema`.
+        null_keys: whether, with `null_partitions`, rows whose columns of the key are null have one all the same: nothing
+            belongs to them.
+        topic: that alone is read, where an epoch reads several; "" for all.
+        number: which of these it is: each counts what it reads.
     """
 
     servers: ClientConfig
@@ -87,6 +91,9 @@ class RowsReading:
     csv: CsvFields | None = None
     keys: KeyReading | None = None
     valueless: bool = False
+    null_keys: bool = False
+    topic: str = ""
+    number: int = 0
 
 
 def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
@@ -95,15 +102,26 @@ def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
 
 
 def _read(context: StageContext, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
-    split_input = context.request_input(split, whole_partitions=reading.whole_partitions)
+    split_input = context.request_input(split, whole_partitions=reading.whole_partitions, topic=reading.topic)
     statistics, clock = EpochStatistics(), StreamTimes(split_input.stream_times)
     for fetched in fetch_records(split_input, reading.servers, statistics, reading.on_error):
-        batch = _decode(fetched, reading, statistics, clock, split_input.partitions)
+        batch = _ahead(_decode(fetched, reading, statistics, clock, split_input.partitions), split_input.ahead)
         if batch.num_rows:
             yield batch
         if statistics.dead.num_rows and reading.on_error == "fail":
             break
-    context.report(split_input.run, split, READING, statistics)
+    context.report(split_input.run, reading.number * context.splits + split, READING, statistics)
+
+
+def _ahead(batch: pa.RecordBatch, ahead: Mapping[int, int]) -> pa.RecordBatch:
+    """Rows with `_offset` in the order that an epoch's topics have together (`splits.ahead_of`)."""
+    at = batch.schema.get_field_index(OFFSET)
+    if not any(ahead.values()) or at < 0:
+        return batch
+    found = sorted(ahead)
+    numbers = pc.index_in(batch.column(PARTITION), pa.array(found, pa.int32()))
+    added = pa.array([ahead[each] for each in found], pa.int64()).take(pc.fill_null(numbers, 0))
+    return batch.set_column(at, OFFSET, pc.add(batch.column(OFFSET), added))
 
 
 def _decode(
@@ -129,7 +147,8 @@ def _decode(
     note_times(statistics, fetched.partitions, event_times)
     if PARTITION in reading.internal_columns:
         nulls = reading.null_partitions and keyed is not None
-        columns[PARTITION] = pc.if_else(keyed, fetched.partitions, None) if nulls else fetched.partitions
+        belong = _belong(columns, keyed, reading) if nulls else None
+        columns[PARTITION] = pc.if_else(belong, fetched.partitions, None) if nulls else fetched.partitions
     if TIMESTAMP in reading.internal_columns:
         columns[TIMESTAMP] = times
     if STREAM_TIME in reading.internal_columns:
@@ -150,6 +169,15 @@ def _decode(
         return batch
     at = batch.schema.get_field_index(STREAM_TIME)
     return batch.set_column(at, STREAM_TIME, clock.advance(batch.column(PARTITION), batch.column(STREAM_TIME)))
+
+
+def _belong(columns: Mapping[str, pa.Array], keyed: pa.Array, reading: RowsReading) -> pa.Array:
+    """Which rows have a partition: those that are known to lie where they belong."""
+    if not reading.null_keys or reading.partition_check is None:
+        return keyed
+    for name in reading.partition_check.key:
+        keyed = pc.or_(keyed, columns[name].is_null())
+    return keyed
 
 
 def _drop_misplaced(
