@@ -7,16 +7,15 @@ from typing import Any, Literal
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark import ProgramError, StreamsApp, count
+from kohort.spark import Drop, ProgramError, StreamsApp, count
 from kohort.spark.program.compiled import SidesInput
 from kohort.spark.program.notes import Moved
+from kohort.spark.program.streams import Stream
 from kohort.spark.testing import TestDriver
 
 AUCTION = "id BIGINT, kind STRING, at TIMESTAMP"
 BID = "auction BIGINT, price INT, `when` TIMESTAMP"
-PROGRAM = Callable[[StreamsApp, Any, Any], object]
 
 
 def streams(app: StreamsApp, **other: Any) -> tuple[Any, Any]:
@@ -77,3 +76,128 @@ def test_rows_that_are_read_where_they_lie_are_joined_as_through_a_topic(
     there, through = (found(spark, program(how, repartition=each)) for each in (False, True))
     assert there == through
     assert sum(len(each["offers"]) for each in there[:5]) > 20 and there[-1] == 1
+
+
+def test_it_needs_no_topic_and_its_topics_belong_together(spark: SparkSession) -> None:
+    app = program("inner", repartition=False)
+    compiled = app.compile(spark)
+    assert [each for each in compiled.notes if isinstance(each, Moved)] == []
+    (only,) = compiled.topology.subtopologies.values()
+    assert sorted(only.source_topics) == ["auctions", "bids"] and not only.repartition_sources
+    assert [sorted(group) for group in only.copartition_groups] == [["auctions", "bids"]]
+    described = app.describe(spark)
+    assert described.count("Sub-topology") == 1
+    assert "topics: [auctions]" in described and "topics: [bids]" in described
+    join = described[described.index("KSTREAM-JOIN-") :].splitlines()
+    assert sum("KSTREAM-JOIN" in line and "-->" in line for line in described.splitlines()) == 2, "of both sides"
+    assert "stores: [auctions-bids-clock" in join[0]
+
+
+def test_a_stream_is_joined_with_itself_where_it_lies(spark: SparkSession) -> None:
+    """A record may be on both sides: its left row comes first, so it is paired with itself once."""
+
+    def pairs(*, repartition: bool) -> list[Any]:
+        app = StreamsApp("steps")
+        _, bids = streams(app)
+        later = bids.select("auction", "price AS later", "when AS then")
+        joined = bids.where("price < 100").join_stream(
+            later, on="auction", before="0 seconds", after="5 seconds", grace="1 minute", repartition=repartition
+        )
+        joined.select("auction", "price", "later").to("pairs")
+        seen = []
+        with TestDriver(app, spark, partitions={"bids": 2}) as driver:
+            for second in (1, 4):
+                driver.pipe("bids", [bid(number, 40 * second + number, second) for number in range(4)])
+                seen.append(sorted(tuple(row.values()) for row in map(dict, driver.output("pairs"))))
+        return seen
+
+    assert pairs(repartition=False) == pairs(repartition=True)
+    assert [len(each) for each in pairs(repartition=False)] == [4, 4]
+
+
+def test_topics_of_different_sizes_are_refused_by_name(spark: SparkSession) -> None:
+    app = StreamsApp("offers")
+    offers(*streams(app)).to("offers")
+    with (
+        pytest.raises(ProgramError, match="auctions.*bids|bids.*auctions"),
+        TestDriver(app, spark, partitions={"bids": 2}),
+    ):
+        pass
+
+
+def test_records_have_to_lie_where_their_keys_lead(spark: SparkSession) -> None:
+    app = StreamsApp("offers", on_error=Drop())
+    offers(*streams(app)).select("id", "price").to("offers")
+    with TestDriver(app, spark, partitions=3) as driver:
+        driver.pipe("auctions", [auction(number, 1) for number in range(3)])
+        driver.pipe("bids", [bid(1, 7, 2)], key="2")
+        driver.pipe("bids", [bid(1, 8, 2)], key=[None])
+        driver.pipe("bids", [bid(1, 9, 2)])
+        assert [dict(row) for row in driver.output("offers")] == [{"id": 1, "price": 9}]
+        assert driver.dropped == {"misplaced": 1, "no key": 1}
+
+
+def by_kind(app: StreamsApp) -> Any:
+    return app.stream("kinds", schema="kind STRING, at TIMESTAMP", key="kind", event_time="at")
+
+
+THROUGH: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
+    "as the program says": (lambda app: offers(*streams(app), repartition=True), "as the program says"),
+    "a key that isn't known": (
+        lambda app: offers(*streams(app, key=None)),
+        "stream 'bids' isn't known to be keyed by 'auction'",
+    ),
+    "a key that is lost": (
+        lambda app: offers(streams(app)[0].with_columns(id="id + 1"), streams_of_bids(app)),
+        "stream 'auctions' isn't known to be keyed by 'id', since",
+    ),
+    "another key": (lambda app: offers(*streams(app, key="price")), "stream 'bids' is keyed by 'price'"),
+    "another partitioner": (
+        lambda app: offers(*streams(app, partitioner="crc32")),
+        "stream 'auctions' is partitioned by murmur2, and stream 'bids' by crc32",
+    ),
+    "several rows of a record": (
+        lambda app: offers(
+            streams(app)[0].select("id", "kind", "at", "explode(array(1, 2)) AS n"), streams_of_bids(app)
+        ),
+        "stream 'auctions' has several rows of one record",
+    ),
+    "rows that are peeked at": (
+        lambda app: offers(streams(app)[0].peek(print), streams_of_bids(app)),
+        "stream 'auctions' goes through more than transforms before it",
+    ),
+    "rows that were repartitioned": (
+        lambda app: offers(streams(app)[0].repartition("id"), streams_of_bids(app)),
+        "comes out of the program itself",
+    ),
+}
+
+
+def streams_of_bids(app: StreamsApp) -> Any:
+    return next(Stream(app._graph, each) for each in app._graph.sources if getattr(each, "topic", "") == "bids")
+
+
+@pytest.mark.parametrize("name", THROUGH)
+def test_others_meet_in_a_topic_and_it_is_said_why(spark: SparkSession, name: str) -> None:
+    make, why = THROUGH[name]
+    app = StreamsApp("offers")
+    make(app).to("offers")
+    (moved,) = (each for each in app.compile(spark).notes if isinstance(each, Moved))
+    assert moved.topic == "offers-auctions-bids-repartition"
+    assert "meet there, by 'id': " in moved.why and why in moved.why
+
+
+def test_a_stream_that_goes_elsewhere_too_meets_the_other_in_a_topic(spark: SparkSession) -> None:
+    app = StreamsApp("offers")
+    auctions, bids = streams(app)
+    bids.where("price > 9").to("dear")
+    offers(auctions, bids).to("offers")
+    (moved,) = (each for each in app.compile(spark).notes if isinstance(each, Moved))
+    assert "stream 'bids' isn't read for this join alone" in moved.why
+
+
+def test_batches_of_functions_are_of_one_topic(spark: SparkSession) -> None:
+    app = StreamsApp("offers")
+    offers(*streams(app)).for_each_batch(lambda rows, batch: None)
+    compiled = app.compile(spark)
+    assert not any(isinstance(each.input, SidesInput) for each in compiled.subtopologies)

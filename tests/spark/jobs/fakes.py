@@ -27,7 +27,9 @@ class FakeRpc:
     splits: list[tuple[int, bool]] = field(default_factory=list)
     partitions: int = 0
 
-    def request_input(self, subtopology: str, split: int, splits: int, *, whole_partitions: bool = False) -> SplitInput:
+    def request_input(
+        self, subtopology: str, split: int, splits: int, *, whole_partitions: bool = False, topic: str = ""
+    ) -> SplitInput:
         self.splits.append((split, whole_partitions))
         return SplitInput(1, self.ranges, self.stream_times, self.partitions)
 

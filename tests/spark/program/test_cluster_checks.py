@@ -22,7 +22,16 @@ from kohort.spark.program import cluster_checks
 from kohort.spark.program.aggregates import count
 from kohort.spark.program.cluster_checks import check_against
 from kohort.spark.program.committed_metadata import Fingerprint, metadata, noted
-from kohort.spark.program.compiled import AggregateSpec, Program, RowsInput, TopicInput
+from kohort.spark.program.compiled import (
+    AggregateSpec,
+    Branch,
+    InputSide,
+    Program,
+    RowsInput,
+    SidesInput,
+    TopicInput,
+    ToRows,
+)
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.settings import AppSettings
@@ -81,6 +90,13 @@ def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Brok
 
         subtopology = replace(joined.subtopologies[0], input=RowsInput("rows", FLIGHT, ("carrier",), partitions=2))
         with pytest.raises(ProgramError, match=r"rows has 2, .*airlines has 3: leave partitions= out of \.repartition"):
+            await check_against(admin, replace(joined, subtopologies=(subtopology,)))
+
+        branch = Branch((), ToRows("", ("carrier",), FLIGHT))
+        sides = tuple(InputSide(source(f"{name}.{topic}"), branch) for topic in ("flights", "airlines"))
+        read = SidesInput((sides[0], sides[1]), FLIGHT, ("carrier",))
+        subtopology = replace(joined.subtopologies[0], input=read, tables=())
+        with pytest.raises(ProgramError, match=r"2 partitions, or say join_stream\(…, repartition=True\): both go"):
             await check_against(admin, replace(joined, subtopologies=(subtopology,)))
 
     with_admin(kohort_broker, test)

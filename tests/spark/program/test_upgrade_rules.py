@@ -140,6 +140,16 @@ def test_a_store_of_another_topic_is_refused() -> None:
     assert changes == [StoreChange("d", "rows", Fate.REFUSED, "it was made of flights, and is made of rows now")]
 
 
+def test_a_join_that_reads_its_streams_where_they_lie_says_how_to_go_on_as_before() -> None:
+    said = {("app-d-repartition", 0): Committed(None, OLD, None, {"d": DELAYS})}
+    (change,) = store_changes(now({"d": DELAYS}, "left", in_place={"d"}), said)
+    assert change.fate is Fate.REFUSED
+    assert change.why == (
+        "it was made of app-d-repartition, and is made of left now, where the join reads it: with join_stream(…, "
+        "repartition=True) the program goes on as before"
+    )
+
+
 @pytest.mark.parametrize(
     ("rows", "pending", "fate"),
     [

@@ -125,3 +125,28 @@ def test_each_topic_of_a_stream_has_an_epoch_in_a_round() -> None:
         (STREAM, (OffsetRange("a", 0, 0, 10),)),
         (STREAM, (OffsetRange("b", 0, 0, 5), OffsetRange("b", 1, 0, 5))),
     ]
+
+
+def test_both_sides_of_a_join_are_read_in_one_epoch_and_by_what_waits_of_each() -> None:
+    inputs = SubtopologyInputs("a", {}, ("b",), together=True)
+    ends = {At("a", 0): 40, At("b", 0): 400, At("a", 1): 0, At("b", 1): 3}
+    positions = dict.fromkeys(ends, 0)
+    this = PollRound({"0": inputs}, ends)
+    plan = this.next(positions, [T0, T1], lambda _: 113)
+    assert plan is not None and plan.tasks == (T0, T1)
+    assert plan.ranges == (
+        OffsetRange("a", 0, 0, 10),
+        OffsetRange("b", 0, 0, 100),
+        OffsetRange("a", 1, 0, 0),
+        OffsetRange("b", 1, 0, 3),
+    )
+    assert [plan.task_of(each) for each in plan.ranges] == [T0, T0, T1, T1]
+    assert this.next(positions, [T0, T1], _ten) is None, "that is the round"
+
+
+def test_a_side_with_a_single_record_gets_on_beside_a_long_one() -> None:
+    inputs = SubtopologyInputs("a", {}, ("b",), together=True)
+    plan = PollRound({"0": inputs}, {At("a", 0): 1_000_000, At("b", 0): 1}).next(
+        {At("a", 0): 0, At("b", 0): 0}, [T0], _ten
+    )
+    assert plan is not None and {each.topic: each.length for each in plan.ranges} == {"a": 9, "b": 1}

@@ -271,7 +271,9 @@ class Plans:
         read = self._subtopology.input
         assert isinstance(read, SidesInput)
         flows = zip(read.sides, self._side_flows, strict=True)
-        return self._read_columns(source, frozenset().union(*(flow.used for side, flow in flows if side.source == source)))
+        return self._read_columns(
+            source, frozenset().union(*(flow.used for side, flow in flows if side.source == source))
+        )
 
     def _read_columns(self, source: SourceSpec, used: frozenset[str]) -> frozenset[str]:
         """What is read of a source where so much is used."""

@@ -150,9 +150,7 @@ def uses_of(graph: Graph) -> Uses:
     return Uses({topic: frozenset(each) for topic, each in ways.items()}, frozenset(called))
 
 
-def _ways(
-    stream: Stream, into: StreamJoinDef | None
-) -> Iterator[tuple[str, tuple[object, ...], StreamJoinDef | None]]:
+def _ways(stream: Stream, into: StreamJoinDef | None) -> Iterator[tuple[str, tuple[object, ...], StreamJoinDef | None]]:
     """The ways of all topics that a stream is made of. `into`: what all of the stream goes into next."""
     origin, steps = stream._origin, stream._steps
     join = next((step for step in steps if isinstance(step, StreamJoinDef)), None)

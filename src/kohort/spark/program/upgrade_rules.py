@@ -71,6 +71,7 @@ class StoresNow:
         tables: the names of its tables.
         filled: the stores whose changelogs have records.
         pending: of repartition topics: how many records are in them that haven't been read.
+        in_place: the stores that are made of joins of streams, of which both sides are read where they lie.
     """
 
     program: Fingerprint
@@ -78,6 +79,7 @@ class StoresNow:
     tables: Collection[str] = ()
     filled: Collection[str] = ()
     pending: Mapping[str, int] | None = None
+    in_place: Collection[str] = ()
 
 
 def compared(before: StoreFormat, now: StoreFormat, *, table: bool = False) -> Verdict:
@@ -154,7 +156,10 @@ def _change(
     if any(each.formats is None and each.program != now.program and at[0] in now.formats for at, each in said.items()):
         return StoreChange(name, topic, Fate.REFUSED, UNKNOWN)
     if elsewhere := sorted({at[0] for at, each in said.items() if each.formats and name in each.formats}):
-        return StoreChange(name, topic, Fate.REFUSED, f"it was made of {elsewhere[0]}, and is made of {topic} now")
+        why = f"it was made of {elsewhere[0]}, and is made of {topic} now"
+        if name in now.in_place and elsewhere[0].endswith("-repartition"):
+            why += ", where the join reads it: with join_stream(…, repartition=True) the program goes on as before"
+        return StoreChange(name, topic, Fate.REFUSED, why)
     if name in now.filled and said:
         return StoreChange(name, topic, Fate.REFUSED, "its changelog has records of which nothing committed tells")
     if any(at[0] == topic for at in said):

@@ -86,7 +86,9 @@ class PollRound:
         ends: Mapping[TopicPartition, int],
         due: Collection[TaskId] = (),
     ) -> None:
-        self._tables = [(name, table, (topic,)) for name, each in inputs.items() for table, topic in each.tables.items()]
+        self._tables = [
+            (name, table, (topic,)) for name, each in inputs.items() for table, topic in each.tables.items()
+        ]
         self._streams = [(name, topics) for name, each in inputs.items() for topics in _epochs_of(each)]
         self._ends, self._due = ends, set(due)
 
