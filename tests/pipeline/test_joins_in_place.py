@@ -119,7 +119,7 @@ def test_topics_of_different_sizes_are_refused_by_name(spark: SparkSession) -> N
     app = StreamsApp("offers")
     offers(*streams(app)).to("offers")
     with (
-        pytest.raises(ProgramError, match="auctions.*bids|bids.*auctions"),
+        pytest.raises(ProgramError, match=r"auctions.*bids|bids.*auctions"),
         TestDriver(app, spark, partitions={"bids": 2}),
     ):
         pass

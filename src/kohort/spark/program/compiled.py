@@ -1,8 +1,8 @@
 """A program as data: what `StreamsApp.compile` makes of it, and the runtime runs.
 
-A program is made of subtopologies. Each reads one topic, or one topic and the tables that are joined to it, or both sides
-of a join, and runs as one task for each partition. What it does with a record is a tree, kept as its *branches*: each goes from the input over
-steps to a terminal.
+A program is made of subtopologies. Each reads one topic, or one topic and the tables that are joined to it, or both
+sides of a join of streams, and runs as one task for each partition. What it does with a record is a tree, kept as its
+*branches*: each goes from the input over steps to a terminal.
 """
 
 from __future__ import annotations

@@ -63,8 +63,7 @@ class RowsReading:
         csv: what is in a record of CSV.
         keys: how those columns of `schema` are read that are in the records' keys.
         valueless: whether `_valueless`, which isn't in the values, is in `schema`.
-        null_keys: whether, with `null_partitions`, rows whose columns of the key are null have one all the same: nothing
-            belongs to them.
+        null_keys: whether, with `null_partitions`, rows whose columns of the key are null have one all the same.
         topic: that alone is read, where an epoch reads several; "" for all.
         number: which of these it is: each counts what it reads.
     """
