@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.spark import Drop, ProgramError, StreamsApp, count
+from kohort.spark.jobs import subtopology_jobs
 from kohort.spark.program.compiled import SidesInput
 from kohort.spark.program.notes import Moved
 from kohort.spark.program.streams import Stream
@@ -69,10 +70,12 @@ def found(spark: SparkSession, app: StreamsApp) -> list[Any]:
         return [*seen, counts, driver.late]
 
 
-@pytest.mark.parametrize("how", ["inner", "outer"])
+@pytest.mark.parametrize(("how", "small"), [("inner", 20_000), ("outer", 0)], ids=["small epochs", "large epochs"])
 def test_rows_that_are_read_where_they_lie_are_joined_as_through_a_topic(
-    spark: SparkSession, how: Literal["inner", "outer"]
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, how: Literal["inner", "outer"], small: int
 ) -> None:
+    """Large epochs have several splits, so that rows are shuffled to their tasks."""
+    monkeypatch.setattr(subtopology_jobs, "SMALL_EPOCH", small)
     there, through = (found(spark, program(how, repartition=each)) for each in (False, True))
     assert there == through
     assert sum(len(each["offers"]) for each in there[:5]) > 20 and there[-1] == 1

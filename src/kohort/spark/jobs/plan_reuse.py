@@ -14,10 +14,13 @@ def is_reusable(frame: DataFrame) -> bool:
     What went through an exchange or came from a subquery would be taken from the first run; the current time and the
     seeds of random numbers are chosen once a plan.
     """
+    return is_the_same_each_time(frame) and _runs_again(executed(frame))
+
+
+def is_the_same_each_time(frame: DataFrame) -> bool:
+    """Whether building this plan once more would give no other: then Spark can plan it anew as it is."""
     plan = analyzed(frame)
-    if plan.has_random_numbers or plan.has_subqueries or plan.reads_clock:
-        return False
-    return _runs_again(executed(frame))
+    return not (plan.has_random_numbers or plan.has_subqueries or plan.reads_clock)
 
 
 def keeps_splits(frame: DataFrame) -> bool:

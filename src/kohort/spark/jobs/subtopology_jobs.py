@@ -19,7 +19,7 @@ from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.plan_reuse import is_reusable
+from kohort.spark.jobs.plan_reuse import is_reusable, is_the_same_each_time
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.send_order import in_common_order, in_order
 from kohort.spark.jobs.session_settings import shuffle_into
@@ -27,7 +27,15 @@ from kohort.spark.jobs.stages.context import PROCESSING, READING, StageContext
 from kohort.spark.jobs.stages.late_partials import drop_outside_windows
 from kohort.spark.jobs.stages.pack_rows import unpack_rows
 from kohort.spark.jobs.stages.stream_time import largest_times
-from kohort.spark.program.compiled import CompiledSubtopology, SourceSpec, TableStore, ToFunction, ToPartials, ToRows
+from kohort.spark.program.compiled import (
+    CompiledSubtopology,
+    SidesInput,
+    SourceSpec,
+    TableStore,
+    ToFunction,
+    ToPartials,
+    ToRows,
+)
 from kohort.spark.program.error_policies import Fail
 from kohort.spark.reading.secrets import without_secrets
 
@@ -77,6 +85,7 @@ class SubtopologyJobs:
         self._parallelism = parallelism
         self._plans = Plans(spark, subtopology, without_secrets(servers))
         self._reusable: dict[PlanKey, DataFrame] = {}
+        self._built_once: dict[PlanKey, DataFrame] = {}
         self._built_each_time: set[PlanKey] = set()
         self._job_group = f"kohort-{subtopology.id}-{id(self):x}"
 
@@ -193,10 +202,15 @@ class SubtopologyJobs:
     def _plan(self, key: PlanKey, build: Build) -> DataFrame:
         if key in self._reusable:
             return self._reusable[key]
+        if key in self._built_once:
+            return self._built_once[key].select("*")  # Spark plans, and shuffles, anew
         frame = build(key.branch, StageContext(self._rpc_address, key.name, key.branch, key.splits))
         if key not in self._built_each_time:
             if is_reusable(frame):
                 self._reusable[key] = frame
+            elif isinstance(self._subtopology.input, SidesInput) and is_the_same_each_time(frame):
+                # Each large epoch has a shuffle, and building both sides anew costs as much as joining many rows.
+                self._built_once[key] = frame
             else:
                 self._built_each_time.add(key)
                 _log.debug("its plan is built for each epoch: %s", key)
