@@ -86,9 +86,7 @@ class PollRound:
         ends: Mapping[TopicPartition, int],
         due: Collection[TaskId] = (),
     ) -> None:
-        self._tables = [
-            (name, table, (topic,)) for name, each in inputs.items() for table, topic in each.tables.items()
-        ]
+        self._tables = [(name, table, topic) for name, each in inputs.items() for table, topic in each.tables.items()]
         self._streams = [(name, topics) for name, each in inputs.items() for topics in _epochs_of(each)]
         self._ends, self._due = ends, set(due)
 
@@ -110,8 +108,8 @@ class PollRound:
             until: where batches end that were begun before, whatever the limit: they are to be the same again.
             held: whether such an epoch of a stream isn't to be in this round.
         """
-        for name, table, topics in self._tables:
-            if (plan := self._plan(name, table, topics, positions, tasks, limit, until)) is not None:
+        for name, table, topic in self._tables:
+            if (plan := self._plan(name, table, (topic,), positions, tasks, limit, until)) is not None:
                 return plan
         while self._streams:
             name, topics = self._streams.pop(0)
