@@ -91,9 +91,8 @@ def test_it_needs_no_topic_and_its_topics_belong_together(spark: SparkSession) -
     described = app.describe(spark)
     assert described.count("Sub-topology") == 1
     assert "topics: [auctions]" in described and "topics: [bids]" in described
-    join = described[described.index("KSTREAM-JOIN-") :].splitlines()
     assert sum("KSTREAM-JOIN" in line and "-->" in line for line in described.splitlines()) == 2, "of both sides"
-    assert "stores: [auctions-bids-clock" in join[0]
+    assert "(stores: [auctions-bids-clock, auctions-bids-left, auctions-bids-right])" in described
 
 
 def test_a_stream_is_joined_with_itself_where_it_lies(spark: SparkSession) -> None:
