@@ -100,7 +100,7 @@ def test_a_stream_is_joined_with_itself_where_it_lies(spark: SparkSession) -> No
 
     def pairs(*, repartition: bool) -> list[Any]:
         app = StreamsApp("steps")
-        _, bids = streams(app)
+        bids = app.stream("bids", schema=BID, key="auction", event_time="when")
         later = bids.select("auction", "price AS later", "when AS then")
         joined = bids.where("price < 100").join_stream(
             later, on="auction", before="0 seconds", after="5 seconds", grace="1 minute", repartition=repartition
