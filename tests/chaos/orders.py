@@ -19,7 +19,7 @@ import msgspec
 from kohort.protocol.records.partitioner import partition_of
 
 from .committed import CommittedRecords
-from .scenarios import Delivered
+from .scenarios import Delivered, Record
 
 __all__ = [
     "GAP_MS",
@@ -100,12 +100,35 @@ class PaymentRecord(NamedTuple):
         return msgspec.json.encode(self._asdict())
 
 
+class BillRecord(OrderRecord):
+    """The same order, where it lies by what it is joined by."""
+
+    @property
+    def topic(self) -> str:
+        """Of bills."""
+        return "bills"
+
+    @property
+    def key(self) -> str:
+        """They lie by order."""
+        return self.id
+
+
+class ReceiptRecord(PaymentRecord):
+    """The same payment, which is joined with a bill."""
+
+    @property
+    def topic(self) -> str:
+        """Of receipts."""
+        return "receipts"
+
+
 class OrdersAndPayments:
-    """Orders with their payments, each once more when an hour has gone by, and sessions."""
+    """Orders with their payments, and both as bills and receipts, each order once more in an hour, and sessions."""
 
     name = "orders"
-    inputs = ("orders", "payments")
-    outputs = ("paid-orders", "reminders", "closed-visits", "rushes")
+    inputs = ("orders", "payments", "bills", "receipts")
+    outputs = ("paid-orders", "paid-bills", "reminders", "closed-visits", "rushes")
 
     def __init__(self) -> None:
         self._now = _BEGIN_MS
@@ -123,11 +146,12 @@ class OrdersAndPayments:
             self._now += _STEP_MS
             at = self._now - draw.randrange(_BACK_MS)
             order = OrderRecord(self._id(), f"customer-{draw.randrange(40)}", draw.randrange(1_000), at)
-            records.append((self._now, order))
+            records += ((self._now, order), (self._now, BillRecord(*order)))
             for _ in range(draw.choices((0, 1, 2), (30, 60, 10))[0]):
                 paid = at + draw.randrange(PAYABLE_MS * 5 // 4)
                 name = order.id if draw.random() < 0.95 else f"nobody-{self._id()}"
-                records.append((max(paid, self._now), PaymentRecord(name, draw.randrange(1_000), paid)))
+                payment = PaymentRecord(name, draw.randrange(1_000), paid)
+                records += ((max(paid, self._now), payment), (max(paid, self._now), ReceiptRecord(*payment)))
         records.sort(key=lambda each: each[0])
         self._now = max(self._now, records[-1][0])
         return [record for _, record in records]
@@ -147,8 +171,8 @@ class OrdersAndPayments:
         for customer in range(_PARTITIONS):
             for place in range(_PARTITIONS):
                 order = OrderRecord(self._id(place), _lying(customer, "end"), 1, self._now)
-                yield order
-                yield PaymentRecord(order.id, 1, self._now)
+                payment = PaymentRecord(order.id, 1, self._now)
+                yield from (order, payment, BillRecord(*order), ReceiptRecord(*payment))
 
     def _id(self, partition: int | None = None) -> str:
         self._made += 1
@@ -161,12 +185,14 @@ class Expected(NamedTuple):
 
     Attributes:
         paid: orders with payments, or without: identifier, amount, what was paid.
+        bills: the same of bills and receipts.
         reminders: customers and orders.
         visits: those that are over: customer, start (ms), orders, amount.
         rushes: the newest row of each: shelf, start (ms), orders, amount.
     """
 
     paid: Counter[tuple[object, ...]]
+    bills: Counter[tuple[object, ...]]
     reminders: Counter[tuple[object, ...]]
     visits: Counter[tuple[object, ...]]
     rushes: Counter[tuple[object, ...]]
@@ -177,33 +203,13 @@ def expected(delivered: Iterable[Delivered]) -> Expected:
 
     Too late is when both topics have come further, in the partition that the two are joined in.
     """
-    orders: dict[str, OrderRecord] = {}
-    payments: defaultdict[str, list[PaymentRecord]] = defaultdict(list)
-    ordered: Counter[int] = Counter()
-    paid: Counter[int] = Counter()
+    by_topic: defaultdict[str, list[Record]] = defaultdict(list)
     read: Counter[int] = Counter()
     for partition, _, record in delivered:
-        if isinstance(record, OrderRecord):
-            orders[record.id] = record
+        by_topic[record.topic].append(record)
+        if type(record) is OrderRecord:
             read[partition] = max(read[partition], record.at)
-            ordered[_place(record.id)] = max(ordered[_place(record.id)], record.at)
-        else:
-            assert isinstance(record, PaymentRecord)
-            payments[record.order].append(record)
-            paid[_place(record.order)] = max(paid[_place(record.order)], record.paid_at)
-    rows: Counter[tuple[object, ...]] = Counter()
-    for name in orders.keys() | payments.keys():
-        now = min(ordered[_place(name)], paid[_place(name)])
-        order, its = orders.get(name), payments.get(name, [])
-        matched = [] if order is None else [each for each in its if 0 <= each.paid_at - order.at <= PAYABLE_MS]
-        for each in its:
-            if each in matched:
-                assert order is not None
-                rows[name, order.amount, each.paid] += 1
-            elif each.paid_at + GRACE_MS < now:
-                rows[name, None, each.paid] += 1
-        if order is not None and not matched and order.at + PAYABLE_MS + GRACE_MS < now:
-            rows[name, order.amount, None] += 1
+    orders = {each.id: each for each in by_topic["orders"] if isinstance(each, OrderRecord)}
     due = [each for each in orders.values() if each.at + REMINDED_MS <= read[_place(each.customer)]]
     visits = [
         each
@@ -212,11 +218,42 @@ def expected(delivered: Iterable[Delivered]) -> Expected:
     ]
     rushes = _sessions(((order.amount % SHELVES, order) for order in orders.values()), SHELF_GAP_MS)
     return Expected(
-        rows,
+        _pairs(by_topic["orders"], by_topic["payments"]),
+        _pairs(by_topic["bills"], by_topic["receipts"]),
         Counter((each.customer, each.id) for each in due),
         Counter(each.row for each in visits),
         Counter(each.row for each in rushes),
     )
+
+
+def _pairs(orders: Iterable[Record], payments: Iterable[Record]) -> Counter[tuple[object, ...]]:
+    """Orders with their payments, and either alone where it is too late."""
+    left: dict[str, OrderRecord] = {}
+    right: defaultdict[str, list[PaymentRecord]] = defaultdict(list)
+    ordered: Counter[int] = Counter()
+    paid: Counter[int] = Counter()
+    for order in orders:
+        assert isinstance(order, OrderRecord)
+        left[order.id] = order
+        ordered[_place(order.id)] = max(ordered[_place(order.id)], order.at)
+    for payment in payments:
+        assert isinstance(payment, PaymentRecord)
+        right[payment.order].append(payment)
+        paid[_place(payment.order)] = max(paid[_place(payment.order)], payment.paid_at)
+    rows: Counter[tuple[object, ...]] = Counter()
+    for name in left.keys() | right.keys():
+        now = min(ordered[_place(name)], paid[_place(name)])
+        found, its = left.get(name), right.get(name, [])
+        matched = [] if found is None else [each for each in its if 0 <= each.paid_at - found.at <= PAYABLE_MS]
+        for each in its:
+            if each in matched:
+                assert found is not None
+                rows[name, found.amount, each.paid] += 1
+            elif each.paid_at + GRACE_MS < now:
+                rows[name, None, each.paid] += 1
+        if found is not None and not matched and found.at + PAYABLE_MS + GRACE_MS < now:
+            rows[name, found.amount, None] += 1
+    return rows
 
 
 class _Session(NamedTuple):
@@ -253,7 +290,7 @@ class Rows:
 
     def __init__(self, servers: str, partitions: int) -> None:
         self._records = CommittedRecords(servers, OrdersAndPayments.outputs, partitions)
-        self._come = Expected(Counter(), Counter(), Counter(), Counter())
+        self._come = Expected(*(Counter() for _ in Expected._fields))
         self._rushes: dict[tuple[object, int], tuple[object, ...]] = {}
 
     def close(self) -> None:
@@ -273,6 +310,8 @@ class Rows:
             row = json.loads(value)
             if topic == "paid-orders":
                 self._come.paid[row["id"], row.get("amount"), row.get("paid")] += 1
+            elif topic == "paid-bills":
+                self._come.bills[row["id"], row.get("amount"), row.get("paid")] += 1
             elif topic == "reminders":
                 self._come.reminders[row["customer"], row["id"]] += 1
             elif topic == "closed-visits":
@@ -296,7 +335,7 @@ class Rows:
         paid = self._come.paid
         alone = sum(1 for _, amount, each in paid if amount is None or each is None)
         return (
-            f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.reminders.total():,} reminders, "
+            f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.bills.total():,} bills, {self._come.reminders.total():,} reminders, "
             f"{self._come.visits.total():,} visits, {len(self._rushes):,} rushes"
         )
 

@@ -53,7 +53,8 @@ def orders(app: StreamsApp, instance: str) -> None:
     """Orders with their payments, each once more when an hour has gone by, and sessions of customers and of shelves.
 
     The stores of the join, and of the shelves' sessions, are in subtopologies behind repartition topics. Those of the
-    timers, and of the customers' sessions, are in the subtopology that reads orders.
+    timers, and of the customers' sessions, are in the subtopology that reads orders. Bills and receipts, which are the
+    same records by another key, are joined where they lie.
     """
     grace = timedelta(milliseconds=GRACE_MS)
     placed = app.stream("orders", schema=ORDER, key="customer", event_time="at", timestamp_format="timestamp_millis")
@@ -64,6 +65,19 @@ def orders(app: StreamsApp, instance: str) -> None:
         paid, on={"id": "order"}, after=timedelta(milliseconds=PAYABLE_MS), grace=grace, how="outer"
     )
     both.to("paid-orders", key="id")
+    billed = app.stream("bills", schema=ORDER, key="id", event_time="at", timestamp_format="timestamp_millis")
+    receipts = app.stream(
+        "receipts", schema=PAYMENT, key="order", event_time="paid_at", timestamp_format="timestamp_millis"
+    )
+    in_place = billed.join_stream(
+        receipts,
+        on={"id": "order"},
+        after=timedelta(milliseconds=PAYABLE_MS),
+        grace=grace,
+        how="outer",
+        repartition=False,
+    )
+    in_place.to("paid-bills", key="id")
     later = placed.group_by("customer").process(
         "an-hour-later", reminded, output="customer STRING, id STRING", timers=True
     )

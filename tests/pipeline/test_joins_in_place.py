@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kohort.client.config import ClientConfig
 from kohort.spark import Drop, ProgramError, StreamsApp, count
 from kohort.spark.jobs import subtopology_jobs
-from kohort.spark.program.compiled import SidesInput
 from kohort.spark.program.notes import Moved
 from kohort.spark.program.streams import Stream
+from kohort.spark.queries.store_infos import store_infos
 from kohort.spark.testing import TestDriver
 
 AUCTION = "id BIGINT, kind STRING, at TIMESTAMP"
@@ -25,7 +28,7 @@ def streams(app: StreamsApp, **other: Any) -> tuple[Any, Any]:
 
 
 def offers(auctions: Any, bids: Any, **more: Any) -> Any:
-    within = {"within": "1 minute", "grace": "10 seconds", **more}
+    within = {"within": "1 minute", "grace": "10 seconds", "repartition": False, **more}
     return auctions.where("kind <> 'none'").join_stream(bids, on={"id": "auction"}, **within)
 
 
@@ -95,28 +98,6 @@ def test_it_needs_no_topic_and_its_topics_belong_together(spark: SparkSession) -
     assert "(stores: [auctions-bids-clock, auctions-bids-left, auctions-bids-right])" in described
 
 
-def test_a_stream_is_joined_with_itself_where_it_lies(spark: SparkSession) -> None:
-    """A record may be on both sides: its left row comes first, so it is paired with itself once."""
-
-    def pairs(*, repartition: bool) -> list[Any]:
-        app = StreamsApp("steps")
-        bids = app.stream("bids", schema=BID, key="auction", event_time="when")
-        later = bids.select("auction", "price AS later", "when AS then")
-        joined = bids.where("price < 100").join_stream(
-            later, on="auction", before="0 seconds", after="5 seconds", grace="1 minute", repartition=repartition
-        )
-        joined.select("auction", "price", "later").to("pairs")
-        seen = []
-        with TestDriver(app, spark, partitions={"bids": 2}) as driver:
-            for second in (1, 4):
-                driver.pipe("bids", [bid(number, 40 * second + number, second) for number in range(4)])
-                seen.append(sorted(tuple(row.values()) for row in map(dict, driver.output("pairs"))))
-        return seen
-
-    assert pairs(repartition=False) == pairs(repartition=True)
-    assert [len(each) for each in pairs(repartition=False)] == [4, 4]
-
-
 def test_topics_of_different_sizes_are_refused_by_name(spark: SparkSession) -> None:
     app = StreamsApp("offers")
     offers(*streams(app)).to("offers")
@@ -139,18 +120,13 @@ def test_records_have_to_lie_where_their_keys_lead(spark: SparkSession) -> None:
         assert driver.dropped == {"misplaced": 1, "no key": 1}
 
 
-def by_kind(app: StreamsApp) -> Any:
-    return app.stream("kinds", schema="kind STRING, at TIMESTAMP", key="kind", event_time="at")
-
-
 THROUGH: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
-    "as the program says": (lambda app: offers(*streams(app), repartition=True), "as the program says"),
     "a key that isn't known": (
         lambda app: offers(*streams(app, key=None)),
         "stream 'bids' isn't known to be keyed by 'auction'",
     ),
     "a key that is lost": (
-        lambda app: offers(streams(app)[0].with_columns(id="id + 1"), streams_of_bids(app)),
+        lambda app: offers(streams(app)[0].with_columns(id="id + 1"), stream_of(app, "bids")),
         "stream 'auctions' isn't known to be keyed by 'id', since",
     ),
     "another key": (lambda app: offers(*streams(app, key="price")), "stream 'bids' is keyed by 'price'"),
@@ -160,46 +136,98 @@ THROUGH: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "several rows of a record": (
         lambda app: offers(
-            streams(app)[0].select("id", "kind", "at", "explode(array(1, 2)) AS n"), streams_of_bids(app)
+            streams(app)[0].select("id", "kind", "at", "explode(array(1, 2)) AS n"), stream_of(app, "bids")
         ),
         "stream 'auctions' has several rows of one record",
     ),
     "rows that are peeked at": (
-        lambda app: offers(streams(app)[0].peek(print), streams_of_bids(app)),
+        lambda app: offers(streams(app)[0].peek(print), stream_of(app, "bids")),
         "stream 'auctions' goes through more than transforms before it",
     ),
+    "a stream that is joined with itself": (
+        lambda app: offers(streams(app)[0], stream_of(app, "auctions").select("id AS auction", "at AS then")),
+        "a stream that is joined with itself goes through its topic",
+    ),
     "rows that were repartitioned": (
-        lambda app: offers(streams(app)[0].repartition("id"), streams_of_bids(app)),
+        lambda app: offers(streams(app)[0].repartition("id"), stream_of(app, "bids")),
         "comes out of the program itself",
     ),
 }
 
 
-def streams_of_bids(app: StreamsApp) -> Any:
-    return next(Stream(app._graph, each) for each in app._graph.sources if getattr(each, "topic", "") == "bids")
+def stream_of(app: StreamsApp, topic: str) -> Any:
+    return next(Stream(app._graph, each) for each in app._graph.sources if getattr(each, "topic", "") == topic)
 
 
 @pytest.mark.parametrize("name", THROUGH)
-def test_others_meet_in_a_topic_and_it_is_said_why(spark: SparkSession, name: str) -> None:
+def test_sides_that_do_not_lie_alike_are_refused_and_it_is_said_why(spark: SparkSession, name: str) -> None:
     make, why = THROUGH[name]
     app = StreamsApp("offers")
     make(app).to("offers")
-    (moved,) = (each for each in app.compile(spark).notes if isinstance(each, Moved))
-    assert moved.topic == "offers-auctions-bids-repartition"
-    assert "meet there, by 'id': " in moved.why and why in moved.why
+    with pytest.raises(ProgramError, match=f"as repartition=False says: .*{re.escape(why)}.* leave repartition=False out"):
+        app.compile(spark)
 
 
-def test_a_stream_that_goes_elsewhere_too_meets_the_other_in_a_topic(spark: SparkSession) -> None:
+def test_a_stream_that_goes_elsewhere_too_goes_through_a_topic_for_its_join(spark: SparkSession) -> None:
     app = StreamsApp("offers")
     auctions, bids = streams(app)
     bids.where("price > 9").to("dear")
     offers(auctions, bids).to("offers")
-    (moved,) = (each for each in app.compile(spark).notes if isinstance(each, Moved))
-    assert "stream 'bids' isn't read for this join alone" in moved.why
+    with pytest.raises(ProgramError, match="stream 'bids' isn't read for this join alone"):
+        app.compile(spark)
 
 
 def test_batches_of_functions_are_of_one_topic(spark: SparkSession) -> None:
     app = StreamsApp("offers")
     offers(*streams(app)).for_each_batch(lambda rows, batch: None)
+    with pytest.raises(ProgramError, match="a function gets batches of what comes of it"):
+        app.compile(spark)
+
+
+def test_a_join_goes_through_a_topic_unless_the_program_says_otherwise(spark: SparkSession) -> None:
+    """As it did before it could do without: programs that run go on with their state."""
+    app = StreamsApp("offers")
+    offers(*streams(app), repartition=True).group_by("id").top(1, by="price", name="best").to("best")
     compiled = app.compile(spark)
-    assert not any(isinstance(each.input, SidesInput) for each in compiled.subtopologies)
+    assert compiled.fingerprint.text == "FPRINT"
+    (moved,) = (each for each in compiled.notes if isinstance(each, Moved))
+    assert moved.why.endswith("meet there, by 'id'"), "what is logged says no more"
+    assert "by 'id'; both lie alike, so join_stream(…, repartition=False) would spare it (" in app.describe(spark)
+
+
+def test_no_topic_is_spared_where_sides_do_not_lie_alike(spark: SparkSession) -> None:
+    app = StreamsApp("offers")
+    offers(*streams(app, key=None), repartition=True).to("offers")
+    assert "would spare it" not in app.describe(spark)
+
+
+def test_queries_go_by_the_names_that_columns_have_in_keys(spark: SparkSession) -> None:
+    app = StreamsApp("pairs")
+    left = app.stream("left", schema="a STRING, b STRING, at TIMESTAMP", key=["a", "b"], event_time="at")
+    right = app.stream("right", schema="a STRING, b STRING, then TIMESTAMP", key=["a", "b"], event_time="then")
+    named = left.select("a AS x", "b AS y", "at")
+    within = {"within": "1 minute", "grace": "10 seconds", "repartition": False}
+    joined = named.join_stream(right, on={"x": "a", "y": "b"}, **within)
+    joined.group_by("x", "y").latest_by("at", name="last").to("last")
+    infos = store_infos(app.compile(spark))
+    found = {name: (info.routed_by, info.route_names) for name, info in infos.items()}
+    assert found == dict.fromkeys(("left-right-left", "left-right-right", "last"), (("x", "y"), ("a", "b")))
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_what_is_built_of_large_epochs_is_kept_if_it_reads_nothing_else(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, listed: bool
+) -> None:
+    """Files of a DataFrame that is joined are listed when it is built, so that is done for each epoch."""
+    others = spark.createDataFrame([(1, "one")], "id BIGINT, name STRING")
+    app = StreamsApp("offers")
+    joined = offers(*streams(app))
+    (joined.transform(lambda rows: rows.join(others, "id")) if listed else joined).to("offers")
+    compiled = app.compile(spark).subtopologies[0]
+    server = SimpleNamespace(address=("127.0.0.1", 1), token=b"", handover=b"")
+    jobs = subtopology_jobs.SubtopologyJobs(
+        spark, compiled, cast("Any", server), servers=ClientConfig(), parallelism=lambda: 2
+    )
+    key = subtopology_jobs.PlanKey(compiled.id, 0, 2, False)
+    jobs._plan(key, lambda branch, context: jobs._plans.branch(branch, context, merging=False))
+    assert (key in jobs._built_once, key in jobs._built_each_time) == (not listed, listed)

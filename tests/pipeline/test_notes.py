@@ -202,7 +202,7 @@ JOINS: dict[str, tuple[Callable[[StreamsApp, Stream, Stream], Any], str, str]] =
     "of streams": (
         lambda app, one, other: one.join_stream(other, on="id", within="1 hour", grace="1 hour").to("x"),
         "shop-one-other-repartition",
-        "stream 'one' and stream 'other' meet there, by 'id': stream 'one' isn't known to be keyed by 'id'",
+        "stream 'one' and stream 'other' meet there, by 'id'",
     ),
     "of tables": (
         lambda app, one, other: a_table(app).join(one.to_table("id", name="t"), prefix="b_").to("x"),

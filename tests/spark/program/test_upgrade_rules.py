@@ -140,13 +140,14 @@ def test_a_store_of_another_topic_is_refused() -> None:
     assert changes == [StoreChange("d", "rows", Fate.REFUSED, "it was made of flights, and is made of rows now")]
 
 
-def test_a_join_that_reads_its_streams_where_they_lie_says_how_to_go_on_as_before() -> None:
-    said = {("app-d-repartition", 0): Committed(None, OLD, None, {"d": DELAYS})}
-    (change,) = store_changes(now({"d": DELAYS}, "left", in_place={"d"}), said)
+@pytest.mark.parametrize(("before", "topic"), [("app-d-repartition", "left"), ("left", "app-d-repartition")])
+def test_a_join_that_was_made_of_a_topic_or_of_its_sides_says_how_to_go_on(before: str, topic: str) -> None:
+    said = {(before, 0): Committed(None, OLD, None, {"d": DELAYS})}
+    (change,) = store_changes(now({"d": DELAYS}, topic, of_joins={"d"}), said)
     assert change.fate is Fate.REFUSED
     assert change.why == (
-        "it was made of app-d-repartition, and is made of left now, where the join reads it: with join_stream(…, "
-        "repartition=True) the program goes on as before"
+        f"it was made of {before}, and is made of {topic} now: give join_stream the repartition= of before, or reset "
+        f"the store"
     )
 
 

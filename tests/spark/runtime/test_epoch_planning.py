@@ -150,3 +150,11 @@ def test_a_side_with_a_single_record_gets_on_beside_a_long_one() -> None:
         {At("a", 0): 0, At("b", 0): 0}, [T0], _ten
     )
     assert plan is not None and {each.topic: each.length for each in plan.ranges} == {"a": 9, "b": 1}
+
+
+def test_of_a_batch_of_both_sides_that_was_begun_one_may_have_no_end() -> None:
+    """It was committed before that side was read together with the other."""
+    inputs = SubtopologyInputs("a", {}, ("b",), together=True)
+    ends = {At("a", 0): 40, At("b", 0): 40}
+    plan = PollRound({"0": inputs}, ends).next({At("a", 0): 5, At("b", 0): 7}, [T0], _ten, until={At("a", 0): 9})
+    assert plan is not None and plan.ranges == (OffsetRange("a", 0, 5, 9), OffsetRange("b", 0, 7, 7))

@@ -131,6 +131,24 @@ def test_an_active_task_is_restored_and_runs_epochs() -> None:
     assert world.epochs.effect is EpochEffect.PAUSE and world.manager.epochs["0"].state is EpochState.PAUSED
 
 
+def test_topics_that_are_joined_where_they_lie_are_not_read_while_one_has_grown() -> None:
+    """By the other's count records that lie well would be misplaced, and dropped."""
+    inputs = SubtopologyInputs("s", {}, ("r",), together=True)
+    world = ManagedTasks(SubtopologyPlan("0", inputs, {}, placed=frozenset({"s", "r"})))
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    r0 = TopicPartition("r", 0)
+    world.do(world.manager.restored(T0, world.take(T0, TaskEffect.RESTORE), {S0: 0, r0: 0}, None))
+    for counts, reads in (({"s": 2, "r": 4}, False), ({"s": 4, "r": 4}, True)):
+        operation = world.epoch(EpochEffect.LOOK).operation
+        world.do(world.manager.looked("0", operation, {S0: 5, r0: 5}, {}, counts, 0, NO_TIMERS))
+        epochs = world.manager.epochs["0"]
+        if not reads:
+            assert epochs.why == "topics that are joined need equally many partitions, but r has 4 and s has 2"
+            world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
+    epoch = world.job_done()
+    assert (epoch.epoch_input.length, epoch.epoch_input.partitions) == (10, 4)
+
+
 def test_tasks_that_are_assigned_together_begin_together() -> None:
     """Or the backlog of the first would go before that of the others."""
     world = ManagedTasks()

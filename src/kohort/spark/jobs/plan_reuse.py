@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kohort.spark.internals import PlanNode, analyzed, executed
+from kohort.spark.internals import NodeName, PlanNode, analyzed, executed
 from kohort.spark.program.internal_columns import PARTITION
 
 
@@ -18,14 +18,24 @@ def is_reusable(frame: DataFrame) -> bool:
 
 
 def is_the_same_each_time(frame: DataFrame) -> bool:
-    """Whether building this plan once more would give no other: then Spark can plan it anew as it is."""
+    """Whether building this plan once more would give no other, if it reads nothing but the epoch's records."""
     plan = analyzed(frame)
     return not (plan.has_random_numbers or plan.has_subqueries or plan.reads_clock)
 
 
+def reads_two_sides_alone(frame: DataFrame) -> bool:
+    """Whether a plan has one union, and joins nothing else, such as files that are listed when it is built."""
+    return _where_several_meet(analyzed(frame)) == [NodeName.UNION]
+
+
+def _where_several_meet(node: PlanNode) -> list[str]:
+    mine = [node.name] if len(node.children) > 1 else []
+    return mine + [name for child in node.children for name in _where_several_meet(child)]
+
+
 def keeps_splits(frame: DataFrame) -> bool:
-    """Whether each split's rows stay together and in order: nothing is shuffled, joined or united, since they were read
-    or laid so that each task of Spark's has whole partitions.
+    """Whether rows of a partition are still in one task of Spark's: nothing is shuffled, joined or united since they
+    were read, or laid by partition.
     """
     node = executed(frame)
     while len(node.children) == 1 and not node.is_exchange:

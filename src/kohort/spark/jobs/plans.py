@@ -195,12 +195,12 @@ class Plans:
         sides = []
         for number, (side, flow) in enumerate(zip(read.sides, self._side_flows, strict=True)):
             source = side.source
-            used = self._used_of(source)
+            used = self._read_columns(source, flow.used)
             schema = T.StructType([field for field in source.schema.fields if field.name in used])
             reading = self._reading(source, schema, tuple(_INTERNAL), table=False)
             reading = replace(
-                reading, whole_partitions=True, null_partitions=True, null_keys=True, topic=source.topic,
-                number=read.topics.index(source.topic),
+                reading, whole_partitions=True, null_partitions=True, null_keys=read.null_keys, topic=source.topic,
+                number=number,
             )  # fmt: skip
             rows = flow.rows(self._read(context, reading, schema), context)
             _demand_partition(rows, f"side {number + 1} of the join")
@@ -265,15 +265,6 @@ class Plans:
         assert isinstance(topic, TopicInput)
         own = frozenset(topic.source.key) if topic.upserts else frozenset[str]()
         return self._read_columns(topic.source, own.union(*(flow.used for flow in self._flows)))
-
-    def _used_of(self, source: SourceSpec) -> frozenset[str]:
-        """The same of a side's topic: where a topic is joined with itself, what both sides use."""
-        read = self._subtopology.input
-        assert isinstance(read, SidesInput)
-        flows = zip(read.sides, self._side_flows, strict=True)
-        return self._read_columns(
-            source, frozenset().union(*(flow.used for side, flow in flows if side.source == source))
-        )
 
     def _read_columns(self, source: SourceSpec, used: frozenset[str]) -> frozenset[str]:
         """What is read of a source where so much is used."""

@@ -43,7 +43,7 @@ def process_stage_of(step: Process, *, shared: bool = False) -> ProcessStage:
         arrow_schema(step.output),
         tuple(map(_state, step.states)),
         shared,
-        step.side,
+        step.in_place,
     )
 
 

@@ -100,8 +100,8 @@ def _check_copartitioned(subtopology: CompiledSubtopology, topics: Mapping[str, 
     listed = ", ".join(f"{name} has {number}" for name, number in counts.items())
     if isinstance(subtopology.input, SidesInput):
         remedy = (
-            f"create {other!r} with {counts[first]} partitions, or say join_stream(…, repartition=True): both go "
-            f"through a topic then"
+            f"create {other!r} with {counts[first]} partitions, or leave repartition=False out of join_stream(…): "
+            f"both go through a topic then"
         )
     elif isinstance(subtopology.input, RowsInput):
         remedy = "leave partitions= out of .repartition(…): its topic gets as many as the table's"

@@ -235,7 +235,7 @@ class InputSide:
 
 @dataclass(frozen=True)
 class SidesInput:
-    """Both sides of a join of streams are read where they lie: of two topics that are partitioned alike, or of one.
+    """Both sides of a join of streams are read where they lie: of two topics that are partitioned alike.
 
     A task's rows are in one order: those of the left side's topic before the right one's, as an epoch reads them. So
     `_offset` counts on over both, and goes up from one epoch to the next.
@@ -244,20 +244,22 @@ class SidesInput:
         sides: the left one and the right one.
         schema: the rows' columns, without `_partition`.
         key: columns of the topics' keys, as the join calls them.
+        null_keys: whether rows of records without a key are read too, if the columns of their keys are null.
     """
 
     sides: tuple[InputSide, InputSide]
     schema: StructType
     key: tuple[str, ...]
+    null_keys: bool = False
 
     @property
     def sources(self) -> tuple[SourceSpec, ...]:
-        """What is read: each topic once."""
-        return tuple({side.source.topic: side.source for side in self.sides}.values())
+        """What is read."""
+        return tuple(side.source for side in self.sides)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics' names: two, or one that is joined with itself."""
+        """The topics' names."""
         return tuple(source.topic for source in self.sources)
 
     @property

@@ -52,7 +52,7 @@ from kohort.spark.program.join_checks import joined, placed
 from kohort.spark.program.join_sides import CompiledJoin, JoinSide
 from kohort.spark.program.joins_in_place import Laid, may_make_several, uses_of, why_through_topic
 from kohort.spark.program.notes import Moved, Note
-from kohort.spark.program.operations import SIDE, TableChanges, UserFunction
+from kohort.spark.program.operations import TableChanges, UserFunction
 from kohort.spark.program.output_checks import group_output, row_output
 from kohort.spark.program.processor_specs import Process, StateKind
 from kohort.spark.program.processors import processor
@@ -564,6 +564,7 @@ class _Compiler:
         self._check_order(where, flow)
         schema = without_partition(flow.frame.schema)
         compiled = processor(where, name, step, schema, flow.key, flow.event_time, self._changelog)
+        compiled = replace(compiled, route_names=flow.key_names)
         self._notes.extend(unbounded_state(step, compiled))
         timed = isinstance(step.operation, FunctionDef) and "event" in step.operation.timers
         if compiled.operation.by_stream_time:
@@ -599,6 +600,7 @@ class _Compiler:
         compiled = table_changes(
             where, name, TableChanges(step.pairs), key, schema, flow.key, flow.event_time, self._changelog
         )
+        compiled = replace(compiled, route_names=flow.key_names)
         steps, rows = (*flow.steps, compiled), self._rows(compiled.output)
         event_time = flow.event_time if flow.event_time in compiled.output.names else None
         return replace(flow, where=where, steps=steps, rows=rows, event_time=event_time, table=None)
@@ -616,30 +618,37 @@ class _Compiler:
         compiled = stream_join(where, step, name, schemas, times, self._changelog)
         rows = self._rows(compiled.step.output)
         why = why_through_topic(_laid(left), _laid(right), step, self._uses)
-        if not why:
-            draft, joined_by = self._sides_in_place(flow, other, compiled)
+        if not step.repartition:
+            if why:
+                raise ProgramError(
+                    f"{where}: the sides can't be read where they lie, as repartition=False says: {why}. Change that, "
+                    f"or leave repartition=False out: both go through a topic then"
+                )
+            draft, joined_by = self._sides_in_place(flow, other, compiled, how=step.how)
             if step.how == "inner":
                 return _Flow(
                     where, draft, (joined_by,), rows, flow.key, flow.key_names, None, partitioner=flow.partitioner
                 )
             lost = f"{where} gives rows without a key, too, which lie anywhere"
             return _Flow(where, draft, (joined_by,), rows, (), (), None, lost)
-        draft = self._join_sides((left, right), compiled, step.at, why)
+        spared = "" if why else "; both lie alike, so join_stream(…, repartition=False) would spare it"
+        draft = self._join_sides((left, right), compiled, step.at, spared)
         on = tuple(step.on)
         return _Flow(where, draft, (compiled.step,), rows, on, on, None)
 
-    def _sides_in_place(self, left: _Flow, right: _Flow, compiled: CompiledJoin) -> tuple[_Draft, Process]:
+    def _sides_in_place(
+        self, left: _Flow, right: _Flow, compiled: CompiledJoin, *, how: str
+    ) -> tuple[_Draft, Process]:
         """A subtopology that reads both sides where they lie, instead of those that would read them; its first step."""
         sides = []
         for flow, side in zip((left, right), compiled.sides, strict=True):
             assert isinstance(flow.draft.input, TopicInput)
             end = ToRows("", left.key, compiled.schema, side.event_time)
             sides.append(InputSide(flow.draft.input.source, Branch((*flow.steps, Transform(side.rows)), end)))
-        for draft in {id(flow.draft): flow.draft for flow in (left, right)}.values():
-            self._drafts.remove(draft)
-        draft = _Draft(SidesInput((sides[0], sides[1]), compiled.schema, left.key))
+            self._drafts.remove(flow.draft)
+        draft = _Draft(SidesInput((sides[0], sides[1]), compiled.schema, left.key, null_keys=how != "inner"))
         self._drafts.append(draft)
-        return draft, replace(compiled.step, routed_by=left.key, side=SIDE)
+        return draft, replace(compiled.step, routed_by=left.key, route_names=left.key_names, in_place=True)
 
     def _join_table(self, left: list[_Flow], step: TableJoinDef, topic: str) -> _Flow:
         flow, other = left[0], self._flow(step.other)
@@ -690,7 +699,7 @@ class _Compiler:
         compiled = foreign_key_join(where, how, name, columns, sides, left.key, self._changelog)
         for each in (compiled.subscriptions, compiled.answers, compiled.results):
             self._take_name(each.name, self._processors)
-        began = replace(left, steps=(*left.steps, compiled.subscriptions))
+        began = replace(left, steps=(*left.steps, replace(compiled.subscriptions, route_names=left.key_names)))
         asked = self._internal(f"{name}-subscriptions-repartition", f"join {name!r}")
         answering = self._gathered(asked, columns.key, compiled.asked, ([began], [right]), compiled.to_answers)
         answered = self._internal(f"{name}-answers-repartition", f"join {name!r}")
@@ -706,14 +715,12 @@ class _Compiler:
             where, draft, (compiled.results,), rows, key, key, None, table=key, no_versions=_JOINED.format(where)
         )
 
-    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str, why: str = "") -> _Draft:
+    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str, spared: str = "") -> _Draft:
         """Sends both sides into a topic; what reads that."""
         name, key = compiled.step.name, compiled.step.group_names
         topic = self._internal(f"{name}-repartition", f"join {name!r}")
         left, right = (" and ".join(flow.where for flow in side) for side in sides)
-        by = ", ".join(map(repr, key))
-        said = f"{left} and {right} meet there, by {by}"
-        self._notes.append(Moved(topic, f"{said}: {why}" if why else said, at))
+        self._notes.append(Moved(topic, f"{left} and {right} meet there, by {', '.join(map(repr, key))}", at, spared))
         return self._gathered(topic, key, compiled.schema, sides, compiled.sides)
 
     def _gathered(

@@ -1,4 +1,4 @@
-"""Which joins of streams read both sides where they lie, and why the others' sides go through a topic."""
+"""Which joins of streams can read both sides where they lie, and why the others' sides go through a topic."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Laid:
 
 def why_through_topic(left: Laid, right: Laid, join: StreamJoinDef, uses: Uses) -> str:
     """Why rows of a join have to meet in a topic; "" if they lie together already."""
-    if join.repartition:
-        return "as the program says"
     for side, on in ((left, tuple(join.on)), (right, tuple(join.on.values()))):
         if why := _not_in_place(side, on):
             return why
     assert isinstance(left.read, TopicInput) and isinstance(right.read, TopicInput)
+    if left.read.source.topic == right.read.source.topic:
+        return "a stream that is joined with itself goes through its topic"
     if tuple(join.on[name] for name in left.key) != right.key:
         return f"{left.where} is keyed by {_listed(left.key)}, and {right.where} by {_listed(right.key)}"
     if len(left.key) > 1 and left.key_names != right.key_names:

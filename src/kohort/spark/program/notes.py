@@ -48,11 +48,13 @@ class Moved:
         topic: its name.
         why: which rows, and why.
         at: where the join is written.
+        spared: how the program could do without, for its description alone; "" if it can't.
     """
 
     topic: str
     why: str
     at: str
+    spared: str = ""
 
 
 Note = Unbounded | Moved
@@ -63,7 +65,7 @@ def described(notes: Iterable[Note]) -> str:
     unbounded = [
         f"    {each.store}: it keeps {each.keeps} ({each.at})\n" for each in notes if isinstance(each, Unbounded)
     ]
-    moved = [f"    {each.topic}: {each.why} ({each.at})\n" for each in notes if isinstance(each, Moved)]
+    moved = [f"    {each.topic}: {each.why}{each.spared} ({each.at})\n" for each in notes if isinstance(each, Moved)]
     sections = (("Unbounded state", unbounded), ("Repartitioned for joins", moved))
     return "".join(f"  {title}:\n{''.join(lines)}" for title, lines in sections if lines)
 

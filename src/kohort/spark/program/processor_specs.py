@@ -72,7 +72,8 @@ class Process:
         states: its stores.
         routed_by: those columns of `group` that the input is keyed by, in the order in which its key has them.
         event_time: the column of `rows` that is the event time; None for the record's timestamp.
-        side: the column of `rows` that says of which side of a join each is, where both are read where they lie.
+        route_names: what the columns of `routed_by` are called in the input's key; () for the same.
+        in_place: whether it joins two topics that are read where they lie, each with a stream time of its own.
     """
 
     name: str
@@ -83,7 +84,8 @@ class Process:
     states: tuple[StateSpec, ...]
     routed_by: tuple[str, ...]
     event_time: str | None = None
-    side: str | None = None
+    route_names: tuple[str, ...] = ()
+    in_place: bool = False
 
     @property
     def by_clock(self) -> bool:

@@ -93,8 +93,8 @@ class JoinDef(Written):
 
 @dataclass(eq=False)
 class StreamJoinDef(Written):
-    """A join with another stream. `on`: the other's columns, by those of the stream; lengths in ms. `repartition`: both
-    go through a topic in any case.
+    """A join with another stream. `on`: the other's columns, by those of the stream; lengths in ms. `repartition`:
+    whether both go through a topic.
     """
 
     other: Stream
@@ -104,7 +104,7 @@ class StreamJoinDef(Written):
     after_ms: int
     grace_ms: int
     name: str | None
-    repartition: bool = False
+    repartition: bool = True
 
 
 @dataclass(frozen=True)
@@ -628,16 +628,16 @@ class Stream(Shortcuts):
         grace: Duration,
         how: Literal["inner", "left", "outer"] = "inner",
         name: str | None = None,
-        repartition: bool = False,
+        repartition: bool = True,
     ) -> Stream:
         """Each row with each row of another stream, or of this one, that has the same key and a time near to its own.
 
             orders.join_stream(payments, on="order_id", within="1 hour", grace="10 minutes", how="left").to("paid")
 
         A pair is given once, when the second of its rows is read. The result has the columns that are joined on, then
-        this stream's others, then the other's; its event time is the later one of both. Topics that are keyed by
-        columns that are joined on are read where they lie, and need equally many partitions. Other streams go through
-        a topic, `{app}-{name}-repartition`, so they needn't be keyed or partitioned alike.
+        this stream's others, then the other's; its event time is the later one of both. Both sides go through a
+        topic, `{app}-{name}-repartition`, so they needn't be keyed or partitioned alike; with `repartition=False`
+        none is between, and both topics are keyed by columns that are joined on and have equally many partitions.
 
         How far time has come is what both streams have reached, the lesser of their largest event times. With "left"
         and "outer" a row without a match is given, with nulls, when time has passed it by `after` (a right one by
@@ -651,10 +651,11 @@ class Stream(Shortcuts):
                 kept that it may match. What comes later is dropped and counted.
             how: "inner" gives pairs; "left" rows of this stream without a match too, "outer" those of both.
             name: of the join, with which the names of its stores begin; by default both topics'.
-            repartition: whether both sides go through a topic, though they could be read where they lie.
+            repartition: False reads both sides where they lie. `StreamsApp.describe` says where that can be.
 
         Raises:
-            ProgramError: arguments that can't be.
+            ProgramError: arguments that can't be; later, when the program is compiled, sides that can't be read where
+                they lie.
         """
         if not isinstance(other, Stream):
             raise ProgramError(

@@ -15,8 +15,9 @@ from kohort.plurals import several
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.cluster_reading import committed_offsets, described_group
 from kohort.spark.program.committed_metadata import committed_by, metadata, noted
-from kohort.spark.program.compiled import Program, SidesInput
+from kohort.spark.program.compiled import Program
 from kohort.spark.program.format_digests import store_formats
+from kohort.spark.program.operations import StreamJoin
 from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.program.store_formats import StoreFormats, carried
 from kohort.spark.program.topology_epochs import same_topology
@@ -198,8 +199,11 @@ async def upgrade_plan(
         tables={table.name for each in program.subtopologies for table in each.tables},
         filled={name for name, topic in changelogs.items() if _has_records(topic, ends)},
         pending=unread,
-        in_place={
-            store.name for each in program.subtopologies if isinstance(each.input, SidesInput) for store in each.stores
+        of_joins={
+            store.name
+            for each in program.subtopologies
+            if any(isinstance(step.operation, StreamJoin) for step in each.processors)
+            for store in each.stores
         },
     )
     stores = tuple(store_changes(now, said))

@@ -35,6 +35,7 @@ class Fate(StrEnum):
 
 
 UNKNOWN: Final = "another program's offsets don't say what it holds"
+_MOVED: Final = "-repartition"
 _WORST_LAST: Final = (Fate.NEW, Fate.KEPT, Fate.EXTENDED, Fate.REBUILT, Fate.REFUSED)
 
 
@@ -71,7 +72,7 @@ class StoresNow:
         tables: the names of its tables.
         filled: the stores whose changelogs have records.
         pending: of repartition topics: how many records are in them that haven't been read.
-        in_place: the stores that are made of joins of streams, of which both sides are read where they lie.
+        of_joins: the stores in subtopologies that join streams.
     """
 
     program: Fingerprint
@@ -79,7 +80,7 @@ class StoresNow:
     tables: Collection[str] = ()
     filled: Collection[str] = ()
     pending: Mapping[str, int] | None = None
-    in_place: Collection[str] = ()
+    of_joins: Collection[str] = ()
 
 
 def compared(before: StoreFormat, now: StoreFormat, *, table: bool = False) -> Verdict:
@@ -157,8 +158,8 @@ def _change(
         return StoreChange(name, topic, Fate.REFUSED, UNKNOWN)
     if elsewhere := sorted({at[0] for at, each in said.items() if each.formats and name in each.formats}):
         why = f"it was made of {elsewhere[0]}, and is made of {topic} now"
-        if name in now.in_place and elsewhere[0].endswith("-repartition"):
-            why += ", where the join reads it: with join_stream(…, repartition=True) the program goes on as before"
+        if name in now.of_joins and topic.endswith(_MOVED) != elsewhere[0].endswith(_MOVED):
+            why += ": give join_stream the repartition= of before, or reset the store"
         return StoreChange(name, topic, Fate.REFUSED, why)
     if name in now.filled and said:
         return StoreChange(name, topic, Fate.REFUSED, "its changelog has records of which nothing committed tells")

@@ -59,6 +59,7 @@ def _of_state(step: Process, state: StateSpec, subtopology: CompiledSubtopology)
         subtopology=subtopology.id,
         route=Route.TEXT,
         routed_by=step.routed_by,
+        route_names=step.route_names,
         partition_certain=not subtopology.read,
         partitioner=subtopology.read[0].partitioner if subtopology.read else "murmur2",
         group=len(group) if within else 0,

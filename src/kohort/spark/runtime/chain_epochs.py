@@ -206,7 +206,7 @@ class ChainEpochs:
 
         def is_held(plan: EpochPlan) -> bool:
             nonlocal held
-            held = self._held_by(plan)
+            held = self._uneven(plan) or self._held_by(plan)
             return held is not None
 
         if self._round is not None:
@@ -220,6 +220,14 @@ class ChainEpochs:
             self.happened(EpochEvent.READY)
         else:
             self.happened(EpochEvent.ROUND_OVER if self._has_read else EpochEvent.NOTHING, held, self._look)
+
+    def _uneven(self, plan: EpochPlan) -> str | None:
+        """Why topics that are joined where they lie aren't read: keys lead to other partitions in one that has grown."""
+        counts = {each.topic: self._partitions.get(each.topic, 0) for each in plan.ranges}
+        if len(set(counts.values())) == 1:
+            return None
+        listed = " and ".join(f"{topic} has {count}" for topic, count in sorted(counts.items()))
+        return f"topics that are joined need equally many partitions, but {listed}"
 
     def _planned(self, plan: EpochPlan) -> Epoch:
         self._numbers[plan.subtopology] += 1

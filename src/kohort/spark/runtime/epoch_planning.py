@@ -144,7 +144,7 @@ class PollRound:
                 if name == STREAM and task in self._due:
                     called[task] = dict.fromkeys(topics, 0)
             else:
-                size = {topic: until[at] - positions[at] for topic, at in partitions.items()}
+                size = {topic: until.get(at, positions[at]) - positions[at] for topic, at in partitions.items()}
                 if all(size[topic] <= left[topic] for topic in topics):
                     begun[task] = size
         # One record for each at least, so that each gets on.

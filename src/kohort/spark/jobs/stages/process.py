@@ -47,8 +47,8 @@ class ProcessStage:
 
     Attributes:
         shared: whether several branches go on from it: it runs once in an epoch, and the driver has what it made.
-        side: the column that says of which side of a join each row is, where these were read by themselves: of a
-            record that is in both, the first side's row comes first, and stream time is that of all rows together.
+        in_place: whether its rows are of two topics that were read by themselves: stream time is that of all rows
+            together.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ProcessStage:
     output: pa.Schema
     states: tuple[StageState, ...]
     shared: bool = False
-    side: str | None = None
+    in_place: bool = False
 
     @property
     def given(self) -> pa.Schema:
@@ -85,8 +85,7 @@ def _run(context: StageContext, spec: ProcessStage, batches: Iterator[pa.RecordB
         belongs = rows.column(0).is_valid()
         statistics.drop(NO_KEY, len(belongs) - belongs.true_count)
         rows = rows.filter(belongs)
-        sides = None if spec.side is None else rows.column(len(GIVEN) + spec.rows.get_field_index(spec.side))
-        for partition, mine in _by_partition(rows, sides):
+        for partition, mine in _by_partition(rows):
             kept = None
             if spec.shared:
                 kept = context.rpc.kept(context.subtopology, epoch.run, spec.name, partition, spec.given)
@@ -107,13 +106,11 @@ def _run(context: StageContext, spec: ProcessStage, batches: Iterator[pa.RecordB
             context.rpc.keep(context.subtopology, epoch.run, spec.name, partition, batch)
 
 
-def _by_partition(rows: pa.RecordBatch, sides: pa.Array | None) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each task's rows, in the order of their offsets; those of a record stay in theirs, side by side.
+def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each task's rows, in the order of their offsets; those of a record stay in theirs.
 
     Those of `task_rows` are taken out.
     """
-    if sides is not None:
-        rows = rows.take(pc.array_sort_indices(sides))
     partitions = rows.column(0).to_numpy(zero_copy_only=False)
     offsets = pc.fill_null(rows.column(3), 0).to_numpy(zero_copy_only=False)
     order, runs = runs_of(partitions)
@@ -138,7 +135,7 @@ def _processed(
     table = pa.Table.from_arrays(columns, names=spec.rows.names).cast(spec.rows)
     group = [table[name].combine_chunks() for name in spec.group]
     read = epoch.stream_times.get(partition)
-    if spec.side is not None:
+    if spec.in_place:
         clock = StreamTimes({} if read is None else {partition: read})
         stream_times = clock.advance(batch.column(0), stream_times)
     rows = Rows(table, group_keys(spec.group, group), possible(times), stream_times, offsets)
