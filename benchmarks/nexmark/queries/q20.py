@@ -14,6 +14,6 @@ def program(nexmark: Sources, results: str) -> None:
     auctions = nexmark.auctions.where("category = 10").select(*AUCTION)
     # Bids come up to so long after their auction was opened, and some before.
     expanded = nexmark.bids.join_stream(
-        auctions, on={"auction": "id"}, before="10 minutes", after="1 minute", grace="1 minute"
+        auctions, on={"auction": "id"}, before="10 minutes", after="1 minute", grace="1 minute", repartition=False
     )
     expanded.select("*", "dateTime AS bid_dateTime", "extra AS bid_extra").to(results)

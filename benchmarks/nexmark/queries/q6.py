@@ -10,7 +10,9 @@ def program(nexmark: Sources, results: str) -> None:
     bids = nexmark.bids.select("auction", "price", "dateTime AS offered")
     auctions = nexmark.auctions.select("id AS auction", "seller", "dateTime", "expires")
     # An auction is open for less than ten minutes.
-    offers = auctions.join_stream(bids, on="auction", after="10 minutes", grace="1 minute", name="q6-offers")
+    offers = auctions.join_stream(
+        bids, on="auction", after="10 minutes", grace="1 minute", name="q6-offers", repartition=False
+    )
     in_time = offers.where("offered BETWEEN dateTime AND expires")
     winners = in_time.group_by("auction").top(1, by="price", name="q6-winners").to_table("auction")
     sales = winners.select("auction", "seller", "expires", "struct(auction, price) AS sale")

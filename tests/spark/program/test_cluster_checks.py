@@ -96,7 +96,7 @@ def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Brok
         sides = tuple(InputSide(source(f"{name}.{topic}"), branch) for topic in ("flights", "airlines"))
         read = SidesInput((sides[0], sides[1]), FLIGHT, ("carrier",))
         subtopology = replace(joined.subtopologies[0], input=read, tables=())
-        with pytest.raises(ProgramError, match=r"2 partitions, or leave repartition=False out of join_stream\(…\): both"):
+        with pytest.raises(ProgramError, match=r"2 partitions, or leave repartition=False out of join_str"):
             await check_against(admin, replace(joined, subtopologies=(subtopology,)))
 
     with_admin(kohort_broker, test)

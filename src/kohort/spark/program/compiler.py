@@ -636,9 +636,7 @@ class _Compiler:
         on = tuple(step.on)
         return _Flow(where, draft, (compiled.step,), rows, on, on, None)
 
-    def _sides_in_place(
-        self, left: _Flow, right: _Flow, compiled: CompiledJoin, *, how: str
-    ) -> tuple[_Draft, Process]:
+    def _sides_in_place(self, left: _Flow, right: _Flow, compiled: CompiledJoin, *, how: str) -> tuple[_Draft, Process]:
         """A subtopology that reads both sides where they lie, instead of those that would read them; its first step."""
         sides = []
         for flow, side in zip((left, right), compiled.sides, strict=True):
@@ -715,7 +713,9 @@ class _Compiler:
             where, draft, (compiled.results,), rows, key, key, None, table=key, no_versions=_JOINED.format(where)
         )
 
-    def _join_sides(self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str, spared: str = "") -> _Draft:
+    def _join_sides(
+        self, sides: Sequence[Sequence[_Flow]], compiled: CompiledJoin, at: str, spared: str = ""
+    ) -> _Draft:
         """Sends both sides into a topic; what reads that."""
         name, key = compiled.step.name, compiled.step.group_names
         topic = self._internal(f"{name}-repartition", f"join {name!r}")
