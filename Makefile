@@ -11,7 +11,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 unexport PYTHONDONTWRITEBYTECODE
 
 BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver
-.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
+.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster docs docs-serve dist smoke clean
 
 help: ## List the targets
 	@awk -F ':.*## | := | ## ' '/^[a-z-]+:.*##/ {printf "  make %-16s %s\n", $$1, $$2} \
@@ -182,6 +182,12 @@ cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
 test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 13; an hour (needs root)
 	@$(BIN)/python -m tests.fresh $(FRESH)
 
+docs: $(READY) ## The site, in site/: guides, tutorials, and a reference out of the code; every link is checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+docs-serve: $(READY) ## The same on http://127.0.0.1:8000, built again with every change
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
 dist: $(READY) ## What is uploaded, in dist/: sdists and wheels of kohort and kohort-spark, checked and installed once
 	@scripts/dist $(BIN)/python
 
@@ -190,4 +196,4 @@ smoke: $(READY) ## Every target that CI doesn't run otherwise, in small, so that
 	@$(BIN)/python -m tests.smoke $(SMOKE)
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .cache dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .cache dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -93,6 +93,8 @@ ELSEWHERE: Final = {
     "cluster": "CI runs it",
     "bench": "all the bench-…",
     "smoke": "this is it",
+    "docs": "CI runs it",
+    "docs-serve": "it serves until it is stopped",
     "clean": "would remove what the others need",
 }
 """Targets that aren't run here, and why not."""
