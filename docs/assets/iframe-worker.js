@@ -6,7 +6,7 @@
   class FrameWorker extends EventTarget {
     constructor(url) {
       super();
-      this.url = String(url);
+      this.url = new URL(url, document.baseURI).href;
       this.onmessage = null;
       this.onerror = null;
       const frame = document.createElement("iframe");
