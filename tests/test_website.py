@@ -21,7 +21,8 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.stored import RECORD_NAMES
 from kohort.spark.program.settings import AppSettings
-from website import commands, messages, python, reference, settings
+from tests.smoke import targets
+from website import charts, commands, messages, pictures, python, reference, settings
 from website.links import on_site
 from website.page import Page, slug
 
@@ -124,3 +125,41 @@ def test_the_site_fetches_nothing() -> None:
     assert "polyfills: [assets/iframe-worker.js]" in config
     for file in (ROOT / "docs" / "assets").iterdir():
         assert not re.search(r"https?://(?!www\.w3\.org)", file.read_text()), file.name
+
+
+def test_charts_have_the_figures_of_the_docs() -> None:
+    """Each is in a table of the page that it names, and has a command that is there."""
+    for chart in charts.charts():
+        assert chart.command.removeprefix("make ") in targets()
+        page = (ROOT / "docs" / chart.page.partition("#")[0]).read_text()
+        for name, value in chart.bars.items():
+            assert re.search(rf"(?<![\d.,]){re.escape(f'{value:,}')}0?(?![\d])", page), f"{chart.title}: {name}"
+        assert next(iter(chart.bars)) == "Kohort"
+
+
+def test_a_bar_is_as_long_as_its_figure() -> None:
+    chart = charts.Chart("A & B", "ms", "less", "make bench-wire", "wire.md", {"Kohort": 50, "other": 200.5})
+    text = charts.svg(chart)
+    assert [int(width) for width in re.findall(r'<rect [^>]*width="(\d+)"', text)] == [100, 400]
+    assert "<title>A &amp; B</title>" in text and "200.5 ms" in text
+
+
+def test_drawings_have_the_colours_of_the_page(tmp_path: Path) -> None:
+    folder = tmp_path / "images" / "concepts"
+    folder.mkdir(parents=True)
+    (folder / "a.svg").write_text(
+        '<svg role="img">\n  <style>.pic { color: red }</style>\n  <path d="M0 0"/>\n</svg>\n'
+    )
+    page = 'text\n\n![a "b"](images/concepts/a.svg)\n\n![c](images/c.svg)\n'
+    assert pictures.inlined(page, tmp_path) == (
+        'text\n\n<div class="picture" markdown="0"><svg role="img" aria-label="a &quot;b&quot;">'
+        '<path d="M0 0"/></svg></div>'
+        "\n\n![c](images/c.svg)\n"
+    )
+
+
+def test_all_drawings_can_be_read_in_the_dark() -> None:
+    for file in (ROOT / "docs" / "images" / "concepts").glob("*.svg"):
+        text = file.read_text()
+        assert "prefers-color-scheme: dark" in text and "currentColor" in text and "<title>" in text, file.name
+        assert len(text) < 10_000, file.name

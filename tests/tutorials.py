@@ -1,8 +1,8 @@
 """Runs a tutorial as its reader would: files are written, commands run, and what they print is what the page shows.
 
-Of the page's code blocks, one of Python with a title is a file. One of `sh` are commands, those with & at the end beside the
-others; the one that starts a broker is left out, since there is one. A block of `text` is what the last command before it comes to
-print: it is asked again until it does. Lines may be missing in it, and … stands for anything.
+Of the code blocks, one of Python with a title is a file. Those of `sh` are commands, with & at the end beside the
+others; the one that starts a broker is left out, since there is one. A block of `text` is what the last command before
+it comes to print: it is asked again until it does. Lines may be missing in it, and … stands for anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Tutorial:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         # Members' ids are as wide as they are, and commands of the page find what the tests find.
         self._environment = os.environ | {
-            "PATH": path, "KOHORT_BOOTSTRAP_SERVERS": servers, "COLUMNS": "200", "PYTHONPATH": os.pathsep.join(sys.path),
+            "PATH": path, "KOHORT_BOOTSTRAP_SERVERS": servers, "COLUMNS": "200",
+            "PYTHONPATH": os.pathsep.join(sys.path),
         }  # fmt: skip
         self._environment.pop("PYTEST_ADDOPTS", None)
 

@@ -10,7 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page as SitePage
 
-from website import links, reference
+from website import charts, links, pictures, reference
 from website.page import Page
 
 ROOT: Final = Path(__file__).parents[1]
@@ -43,7 +43,9 @@ def on_page_markdown(markdown: str, page: SitePage, config: MkDocsConfig, files:
     moved = {there: source for source, there in links.MOVED.items() if source != "README.md"}
     if path.startswith("reference/"):
         return markdown
-    return links.on_site(markdown, path, moved.get(path, f"docs/{path}"))
+    linked = links.on_site(markdown, path, moved.get(path, f"docs/{path}"))
+    drawn = pictures.inlined(linked, (ROOT / "docs" / path).parent)
+    return drawn.replace(charts.MARK, charts.markdown()) if charts.MARK in drawn else drawn
 
 
 def _entries(pages: list[Page], section: tuple[str, ...]) -> Iterator[Any]:
