@@ -88,6 +88,17 @@ def test_every_setting_is_explained() -> None:
         assert all(f"| `{name}` |" in text for name in names)
 
 
+def test_metrics_are_shown_with_what_they_say(pages: dict[str, Page]) -> None:
+    text = pages["reference/metrics.md"].text
+    assert "| `kohort_request_seconds` | histogram | Time from a request to its answer, waiting included. |" in text
+    assert "| `kafka_streams_records_lag` | gauge | Records left to read. |" in text
+    assert "_created`" not in text
+    for name in re.findall(
+        r"kohort_[a-z_]+", (ROOT / "docs" / "broker.md").read_text().partition("## Metrics")[2].partition("##")[0]
+    ):
+        assert f"| `{name}` |" in text, name
+
+
 def test_every_command_is_shown_with_its_options() -> None:
     made = {page.path: page.text for page in commands.pages()}
     assert all(f"[kohort {name}]" in made["reference/commands.md"] for name in COMMANDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from website import commands, messages, python, settings
+from website import commands, messages, metrics, python, settings
 from website.page import Page
 
 __all__ = ["pages"]
@@ -10,4 +10,4 @@ __all__ = ["pages"]
 
 def pages() -> list[Page]:
     """Makes all pages of the reference."""
-    return [*settings.pages(), *commands.pages(), *python.pages(), *messages.pages()]
+    return [*settings.pages(), *metrics.pages(), *commands.pages(), *python.pages(), *messages.pages()]
