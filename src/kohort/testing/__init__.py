@@ -2,6 +2,8 @@
 
     with Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+Nothing is imported before it is asked for.
 """
 
 from __future__ import annotations
