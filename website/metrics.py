@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from typing import Final
 
@@ -25,7 +24,7 @@ with `process_` and `python_`.
 
 def pages() -> list[Page]:
     """One page with both."""
-    with tempfile.TemporaryDirectory() as directory, Broker(data_dir=directory) as broker:
+    with Broker() as broker:
         of_broker = list(BrokerCollector(broker.server.broker.metric_sources).collect())
     text = Metrics("application", Overview()).text().decode()
     families = [each for each in text_string_to_metric_families(text) if each.name.startswith("kafka_streams")]
