@@ -14,6 +14,7 @@ from kohort.client.admin import Admin
 from kohort.client.config import ClientConfig
 from kohort.console.cluster_reader import ClusterReader
 from kohort.console.live import View, apply
+from kohort.console.record_decoding import RecordDecoder
 from kohort.console.record_reader import RecordReader
 from kohort.console.server import ConsoleServer
 from kohort.console.watcher import Reads, Watcher
@@ -78,13 +79,15 @@ class Console:
 
 
 @asynccontextmanager
-async def console(servers: str, *, groups: Reads | None = None, **options: Any) -> AsyncIterator[Console]:
+async def console(
+    servers: str, *, groups: Reads | None = None, decoder: RecordDecoder | None = None, **options: Any
+) -> AsyncIterator[Console]:
     """A console of a cluster, that has looked once; its groups may be made up."""
     async with Admin(servers) as admin:
         reader = ClusterReader(admin)
         watcher = Watcher(groups or reader)
         await watcher.look()
-        records = RecordReader(ClientConfig(bootstrap_servers=servers), admin)
+        records = RecordReader(ClientConfig(bootstrap_servers=servers), admin, decoder)
         server = ConsoleServer(watcher, reader, records, cluster=servers, **options)
         await server.start()
         try:

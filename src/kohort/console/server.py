@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from importlib import resources
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -22,9 +23,10 @@ from kohort.console.group_page import GroupReport, group_view, headings
 from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
 from kohort.console.pages import Pages
-from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
+from kohort.console.record_filter import RecordFilter
+from kohort.console.record_ranges import ChoiceError, RecordChoice, Where, positions_text
 from kohort.console.record_reader import RecordReader
-from kohort.console.record_text import Form, shown
+from kohort.console.record_text import Form, shown, shown_as
 from kohort.console.watcher import Watcher
 from kohort.protocol.errors import ErrorCode, KafkaError
 
@@ -332,7 +334,12 @@ class ConsoleServer:
         choice = RecordChoice.of(request.query)
         given = request.query.get("as", "")
         form = Form(given) if given in Form.__members__.values() else Form.AUTO
-        found = await self._records.read(topic, choice)
+        wanted = RecordFilter.of(request.query)
+        found = await self._records.read(topic, choice, wanted)
+        decoder = self._records.decoder
+        # The same search, from where this page ends.
+        fields = {name: text for name, text in request.query.items() if name != "at"}
+        on = None if found.positions is None else urlencode(fields | {"at": positions_text(found.positions)})
         # In a thread: many and large values take a while, in which open pages are told what changes.
         return await asyncio.to_thread(
             lambda: self._page(
@@ -345,8 +352,15 @@ class ConsoleServer:
                 forms=list(Form),
                 wheres=list(Where),
                 found=found,
+                filtered=bool(wanted),
+                on=on,
                 records=[
-                    (record, shown(record.key, form), shown(record.value, form), _headers(record.headers))
+                    (
+                        record,
+                        shown_as(decoder.key(topic, record.key), record.key, form),
+                        shown_as(decoder.value(topic, record.key, record.value), record.value, form),
+                        _headers(record.headers),
+                    )
                     for record in found.records
                 ],
             )
