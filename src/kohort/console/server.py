@@ -28,6 +28,7 @@ from kohort.console.record_ranges import ChoiceError, RecordChoice, Where, posit
 from kohort.console.record_reader import RecordReader
 from kohort.console.record_text import Form, shown, shown_as
 from kohort.console.watcher import Watcher
+from kohort.console.wire_routes import wire_routes
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 __all__ = ["ConsoleServer"]
@@ -122,6 +123,7 @@ class ConsoleServer:
                 web.get("/topic", self._topic),
                 web.get("/records", self._records_page),
                 web.get("/static/{name}", _static),
+                *wire_routes(self._page),
             ]
         )
         self._runner = web.AppRunner(
