@@ -17,6 +17,7 @@ from kohort.console.live import View, apply
 from kohort.console.record_decoding import RecordDecoder
 from kohort.console.record_reader import RecordReader
 from kohort.console.server import ConsoleServer
+from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.watcher import Reads, Watcher
 
 __all__ = ["Console", "Stream", "console"]
@@ -53,11 +54,13 @@ class Console:
 
     Attributes:
         watcher: looks at groups when a test says so.
+        growth: looks at topics when a test says so.
         http: asks it.
         port: where it listens.
     """
 
     watcher: Watcher
+    growth: TopicWatcher
     http: aiohttp.ClientSession
     port: int
 
@@ -88,10 +91,11 @@ async def console(
         watcher = Watcher(groups or reader)
         await watcher.look()
         records = RecordReader(ClientConfig(bootstrap_servers=servers), admin, decoder)
-        server = ConsoleServer(watcher, reader, records, cluster=servers, **options)
+        growth = TopicWatcher(reader)
+        server = ConsoleServer(watcher, reader, records, cluster=servers, growth=growth, **options)
         await server.start()
         try:
             async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http:
-                yield Console(watcher, http, server.port)
+                yield Console(watcher, growth, http, server.port)
         finally:
             await server.close()

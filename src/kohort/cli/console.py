@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -69,6 +70,7 @@ def command(
     from kohort.console.record_decoding import RecordDecoder
     from kohort.console.record_reader import RecordReader
     from kohort.console.server import ConsoleServer
+    from kohort.console.topic_watcher import TopicWatcher
     from kohort.console.watcher import Watcher
     from kohort.http_access import is_loopback
 
@@ -86,6 +88,7 @@ def command(
         async with Admin(settings, default_api_timeout_ms=int(timeout * 1000)) as admin:
             reader = ClusterReader(admin)
             watcher = Watcher(reader, every=every)
+            growth = TopicWatcher(reader, every=every)
             await watcher.look()
             server = ConsoleServer(
                 watcher,
@@ -95,6 +98,7 @@ def command(
                 host=host,
                 port=port,
                 names=names,
+                growth=growth,
             )
             try:
                 try:
@@ -105,7 +109,7 @@ def command(
                 if not is_loopback(host):
                     warning = "others than this machine may reach it, and read what this user may"
                     err.print(warning, markup=False, soft_wrap=True)
-                await watcher.run()
+                await asyncio.gather(watcher.run(), growth.run())
             finally:
                 await server.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from importlib import resources
@@ -13,6 +14,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from kohort.client.administration.group_types import GroupType
 from kohort.client.errors import ClientError
 from kohort.client.time_limit import time_limit
 from kohort.console import group_list, topic_pages
@@ -22,11 +24,14 @@ from kohort.console.group_list import Choice
 from kohort.console.group_page import GroupReport, group_view, headings
 from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
+from kohort.console.open_pages import OpenPages
 from kohort.console.pages import Pages
 from kohort.console.record_filter import RecordFilter
 from kohort.console.record_ranges import ChoiceError, RecordChoice, Where, positions_text
 from kohort.console.record_reader import RecordReader
 from kohort.console.record_text import Form, shown, shown_as
+from kohort.console.topic_routes import topic_routes, topic_view
+from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.watcher import Watcher
 from kohort.console.wire_routes import wire_routes
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -83,6 +88,7 @@ class ConsoleServer:
         cluster: how the cluster is called on all pages.
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
+        growth: what is known of topics; it runs beside.
     """
 
     def __init__(
@@ -95,7 +101,9 @@ class ConsoleServer:
         host: str = "127.0.0.1",
         port: int = 0,
         names: Collection[str] = (),
+        growth: TopicWatcher | None = None,
     ) -> None:
+        self._growth = growth or TopicWatcher(reader)
         self._watcher = watcher
         self._reader = reader
         self._records = records
@@ -124,6 +132,7 @@ class ConsoleServer:
                 web.get("/records", self._records_page),
                 web.get("/static/{name}", _static),
                 *wire_routes(self._page),
+                *topic_routes(self._growth, self._stream),
             ]
         )
         self._runner = web.AppRunner(
@@ -235,8 +244,12 @@ class ConsoleServer:
         report = self._watcher.report(group_id)
         if report is None:
             return self._message(404, "Not found", f"There is no group {group_id!r}, or it can't be read.")
+        dead_letters = ""
+        if report.group.type is GroupType.SHARE:
+            dead_letters = await self._reader.dead_letter_topic(group_id)
         return self._page(
             "group",
+            dead_letters=dead_letters,
             here="groups",
             group_id=group_id,
             type=report.group.type.value,
@@ -263,15 +276,20 @@ class ConsoleServer:
     def _group_view(self, report: GroupReport) -> View:
         group_id = report.group.group_id
         known = self._watcher.book.groups[group_id]
-        return group_view(report, self._watcher.book.history(group_id), known.trend)
+        return group_view(report, self._watcher.book.history(group_id), known.trend, time.time_ns() // 1_000_000)
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)
 
     async def _stream(
-        self, request: web.Request, view: Callable[[], View], shows: Callable[[], Collection[str]]
+        self,
+        request: web.Request,
+        view: Callable[[], View],
+        shows: Callable[[], Collection[str]],
+        watcher: OpenPages | None = None,
     ) -> web.StreamResponse:
         """Tells a page what changes: all of it first, then after each look what differs."""
+        looks = watcher or self._watcher
         if self._streams >= MOST_STREAMS:
             return self._message(503, "Too many pages", "Too many pages are kept up to date already.")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
@@ -279,9 +297,9 @@ class ConsoleServer:
         self._streams += 1
         async with AsyncExitStack() as stack:
             stack.callback(self._stream_ended)
-            stack.enter_context(self._watcher.showing(shows))
+            stack.enter_context(looks.showing(shows))
             await response.prepare(request)
-            version = self._watcher.version
+            version = looks.version
             told = view()
             text = f"retry: 2000\n{_event(whole(told))}"
             while True:
@@ -292,7 +310,7 @@ class ConsoleServer:
                     if request.transport is not None:
                         request.transport.abort()  # or the end of the stream would wait to be read
                     return response
-                version = await self._watcher.news(version, _KEEP_ALIVE_S)
+                version = await looks.news(version, _KEEP_ALIVE_S)
                 now = view()
                 change = difference(told, now)
                 told = View({**told.texts, **now.texts}, {**told.tables, **now.tables})
@@ -314,18 +332,22 @@ class ConsoleServer:
             internal=internal,
             page=page,
             columns=topic_pages.TOPIC_COLUMNS,
-            rows=topic_pages.topic_rows(page.items),
+            rows=topic_pages.topic_rows(page.items, self._growth.book.of),
         )
 
     async def _topic(self, request: web.Request) -> web.Response:
         report = await self._reader.topic(request.query.get("name", ""))
+        view = topic_view(self._growth, report.topic.name)
         return self._page(
             "topic",
             here="topics",
             report=report,
+            view=view,
+            chart_width=WIDTH,
+            chart_height=HEIGHT,
             health=topic_pages.health(report.topic.partitions.values()),
             partition_columns=topic_pages.PARTITION_COLUMNS,
-            partitions=topic_pages.partition_rows(report),
+            partitions=topic_pages.partition_rows(report, self._growth.sizes),
             setting_columns=topic_pages.SETTING_COLUMNS,
             own=topic_pages.setting_rows(report.settings, own=True),
             others=topic_pages.setting_rows(report.settings, own=False),
