@@ -142,3 +142,12 @@ def test_any_record_is_shown_without_what_a_browser_would_obey(
     decoder = RecordDecoder(Known())
     for found in (shown_as(decoder.key(topic, key), key), shown_as(decoder.value(topic, key, value), value)):
         assert all(char.isprintable() or char in "\n\t" for char in found.text + found.note)
+
+
+@pytest.mark.parametrize("depth", [300, 990, 5_000])
+def test_deep_values_are_shown(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    for topic, data in (("t", deep), ("a-changelog", b'{"state": {"a": %s}}' % deep)):
+        found = RecordDecoder().value(topic, b"{}", data)
+        assert shown_as(found, data).text
+        assert isinstance(found.text, str)

@@ -33,6 +33,7 @@ PAUSE_S: Final = 5.0
 MOST_UNKNOWN: Final = 50
 """Ids that the registry may not have, in that time: bytes that begin with a zero needn't be of a registry."""
 
+_MOST_DEPTH: Final = 50
 _STATE_TOPICS: Final = ("-changelog", "-repartition")
 
 
@@ -62,7 +63,12 @@ class Decoded(NamedTuple):
         """What is searched in: text as it is, and anything else as JSON without spaces."""
         if isinstance(self.value, str):
             return self.value
-        return "" if self.form in ("null", "empty", "bytes") else msgspec.json.encode(self.value).decode()
+        if self.form in ("null", "empty", "bytes"):
+            return ""
+        try:
+            return msgspec.json.encode(self.value).decode()
+        except (ValueError, RecursionError):  # it is nested more deeply than can be written
+            return ""
 
 
 class RecordDecoder:
@@ -202,13 +208,18 @@ def _reader_of(schema: RegisteredSchema) -> Callable[[bytes], Decoded]:
     return json
 
 
-def _opened(value: Any) -> Any:
-    """The same, with JSON in strings as what it says: arrays and structs in a state, metadata of committed offsets."""
+def _opened(value: Any, depth: int = 0) -> Any:
+    """The same, with JSON in strings as what it says: arrays and structs in a state, metadata of committed offsets.
+
+    What lies deeper than `_MOST_DEPTH` stays as it is.
+    """
+    if depth > _MOST_DEPTH:
+        return value
     match value:
         case dict():
-            return {name: _opened(each) for name, each in value.items()}
+            return {name: _opened(each, depth + 1) for name, each in value.items()}
         case list():
-            return [_opened(each) for each in value]
+            return [_opened(each, depth + 1) for each in value]
         case str() if value[:1] in ("{", "["):
             try:
                 return msgspec.json.decode(value.encode())

@@ -306,7 +306,7 @@ def _cut() -> str:
 
 
 def _lines(data: bytes, spans: list[Span], base: int, most: int) -> dict[str, tuple[Cell, ...]]:
-    found = {}
+    found: dict[str, tuple[Cell, ...]] = {}
     for at, line in enumerate(islice(labelled_lines(data, spans, base), max(0, most))):
         if line.offset is None:
             found[str(at)] = (Cell("…"), Cell(f"{line.left_out:,} bytes more"), Cell(""), Cell(""), Cell(""))
