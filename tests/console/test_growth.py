@@ -134,6 +134,24 @@ def test_topics_on_open_pages_are_looked_at_each_time_and_the_others_in_turns() 
     asyncio.run(whole())
 
 
+def test_topics_of_a_large_cluster_are_not_listed_for_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.console.topic_watcher.LARGE", 1)
+
+    async def whole() -> None:
+        reader = MadeUpTopics({"a": 1})
+        watcher = TopicWatcher(reader)
+        await watcher.look()
+        reader.all["b"] = 2
+        await watcher.look()
+        assert reader.asked == [["a"], ["a"]]
+        with watcher.showing(lambda: ["b"]):
+            await watcher.look()
+        assert reader.asked[-1] == ["b", "a"]
+        assert watcher.gone == set()
+
+    asyncio.run(whole())
+
+
 def test_an_open_page_of_a_topic_is_told_of_its_growth() -> None:
     async def whole() -> None:
         async with Broker() as broker, Admin(broker.bootstrap_servers) as admin:

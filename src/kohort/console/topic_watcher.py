@@ -21,6 +21,12 @@ BATCH: Final = 2_000
 SIZES_S: Final = 30.0
 """From one question after sizes to the next, at least: brokers tell those of all replicas at once."""
 
+LARGE: Final = 5_000
+"""Partitions of a cluster whose topics aren't listed for each look."""
+
+LIST_S: Final = 30.0
+"""From one list of the topics of such a cluster to the next."""
+
 _SHARE: Final = 9
 """After a look, the watcher rests for so many times as long as it took, so that large clusters aren't kept busy."""
 
@@ -67,6 +73,8 @@ class TopicWatcher(OpenPages):
         self._batch = batch
         self._ends: dict[str, dict[int, int]] = {}
         self._sizes_due = float("-inf")
+        self._topics: Mapping[str, TopicInfo] = {}
+        self._list_due = float("-inf")
         self.book = GrowthBook()
         self.sizes: Mapping[TopicPartition, int] = {}
         self.gone: set[str] = set()
@@ -93,9 +101,18 @@ class TopicWatcher(OpenPages):
             self.problem = "A failure of the console, so this may be old; its log says more."
         await self.tell()
 
+    async def _listed(self, shown: Collection[str]) -> Mapping[str, TopicInfo]:
+        """All topics; of a large cluster those of a while ago, unless an open page has another one."""
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._list_due or any(name not in self._topics for name in shown):
+            self._topics = await self._reader.topics()
+            large = sum(len(each.partitions) for each in self._topics.values()) > LARGE
+            self._list_due = loop.time() + (LIST_S if large else 0)
+        return self._topics
+
     async def _look(self) -> None:
-        topics = await self._reader.topics()
         shown = self.shown()
+        topics = await self._listed(shown)
         self.gone = shown - topics.keys()
         due = self.book.due({name: len(each.partitions) for name, each in topics.items()}, shown, self._batch)
         found = await self._reader.ends([topics[name] for name in due])
