@@ -165,16 +165,14 @@ class MadeUpRecords:
 
     async def read(self, topic: str, choice: RecordChoice, wanted: RecordFilter | None = None) -> FoundRecords:
         records = []
-        for number, origin in enumerate(("JFK", "LGA", "EWR", "JFK")):
-            value = b'{"n":%d,"mean":3.2,"worst":99,"state":{"n":%d,"mean.sum":"38.0","legs":"[1, 2]"}}' % (
-                number,
-                number,
-            )
+        for number, origin in enumerate(("JFK", "LGA", "EWR", "JFK", "LGA")):
+            state = b'{"n":%d,"mean.sum":"38.0","legs":"[1, 2]"}' % (1 + number // 3)
+            value = b'{"n":%d,"mean":3.2,"state":%s}' % (1 + number // 3, state) if number else None
             key = b'{"window":"2013-01-01T12:00:00.000Z","origin":"%s"}' % origin.encode()
-            records.append(
-                Record(topic, number % 3, 120_000 + number, NOON_MS + 250 * number, key, value if number else None, ())
-            )
-        return FoundRecords(records, TOPICS[topic], True, 20_000 if wanted else 4, {0: 119_950})
+            shown = self.decoder.key(topic, key), self.decoder.value(topic, key, value)
+            if wanted is None or wanted(*shown, ()):
+                records.append(Record(topic, number % 3, 120_000 + number, NOON_MS + 250 * number, key, value, ()))
+        return FoundRecords(records, TOPICS[topic], True, 20_000 if wanted else len(records), {0: 119_950})
 
 
 @asynccontextmanager

@@ -47,8 +47,8 @@ PICTURES: Final = (
     Picture("share-group", "/group?id=mail", 1_100),
     Picture("topics", "/topics", 440),
     Picture("topic", "/topic?name=orders", 900),
-    Picture("records", "/records?topic=flight-delays-by-origin-changelog&field=state.n+%3D+2", 900),
-    Picture("wire", "/wire", 760, "00 00 00 15 00 0c 00 04 00 00 00 05 00 01 62 00 06 67 72 6f 75 70 00 00 00"),
+    Picture("records", "/records?topic=flight-delays-by-origin-changelog&field=state.n+%3D+2", 560),
+    Picture("wire", "/wire", 1_080, "00 00 00 15 00 0c 00 04 00 00 00 05 00 01 62 00 06 67 72 6f 75 70 00 00 00"),
 )
 """The pages, in the order of the document."""
 

@@ -99,7 +99,7 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
                 Heading(
                     "deliveries",
                     "In flight by deliveries",
-                    (">Deliveries", ">Records", "In partitions"),
+                    ("Deliveries", ">Records", "In partitions"),
                     "Nothing is in flight.",
                 ),
                 Heading(

@@ -39,8 +39,8 @@ MOST_TEXT: Final = 4 * MOST_BYTES
 MOST_LINES: Final = 3_000
 """Lines of a dump."""
 
-LIST_COLUMNS: Final = (">Key", "Message", "Versions", "Flexible since")
-DUMP_COLUMNS: Final = (">Byte", "Bytes", "Field", "Type", "Value")
+LIST_COLUMNS: Final = ("Key", "Message", "Versions", "Flexible since")
+DUMP_COLUMNS: Final = ("Byte", "Bytes", "Field", "Type", "Value")
 PART_COLUMNS: Final = ("Field", "Type", ">Bytes", "Meaning")
 
 _HEX: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F\s:]*")
