@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
@@ -10,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from importlib import resources
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -26,10 +24,9 @@ from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
 from kohort.console.open_pages import OpenPages
 from kohort.console.pages import Pages
-from kohort.console.record_filter import RecordFilter
-from kohort.console.record_ranges import ChoiceError, RecordChoice, Where, positions_text
+from kohort.console.record_ranges import ChoiceError
 from kohort.console.record_reader import RecordReader
-from kohort.console.record_text import Form, shown, shown_as
+from kohort.console.record_routes import record_routes
 from kohort.console.topic_routes import topic_routes, topic_view
 from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.watcher import Watcher
@@ -129,7 +126,7 @@ class ConsoleServer:
                 web.get("/group/events", self._group_events, allow_head=False),
                 web.get("/topics", self._topics),
                 web.get("/topic", self._topic),
-                web.get("/records", self._records_page),
+                *record_routes(self._page, self._records),
                 web.get("/static/{name}", _static),
                 *wire_routes(self._page),
                 *topic_routes(self._growth, self._stream),
@@ -352,47 +349,6 @@ class ConsoleServer:
             own=topic_pages.setting_rows(report.settings, own=True),
             others=topic_pages.setting_rows(report.settings, own=False),
         )
-
-    async def _records_page(self, request: web.Request) -> web.Response:
-        topic = request.query.get("topic", "")
-        choice = RecordChoice.of(request.query)
-        given = request.query.get("as", "")
-        form = Form(given) if given in Form.__members__.values() else Form.AUTO
-        wanted = RecordFilter.of(request.query)
-        found = await self._records.read(topic, choice, wanted)
-        decoder = self._records.decoder
-        # The same search, from where this page ends.
-        fields = {name: text for name, text in request.query.items() if name != "at"}
-        on = None if found.positions is None else urlencode(fields | {"at": positions_text(found.positions)})
-        # In a thread: many and large values take a while, in which open pages are told what changes.
-        return await asyncio.to_thread(
-            lambda: self._page(
-                "records",
-                here="topics",
-                topic=topic,
-                choice=choice,
-                fields=request.query,
-                form=form,
-                forms=list(Form),
-                wheres=list(Where),
-                found=found,
-                filtered=bool(wanted),
-                on=on,
-                records=[
-                    (
-                        record,
-                        shown_as(decoder.key(topic, record.key), record.key, form),
-                        shown_as(decoder.value(topic, record.key, record.value), record.value, form),
-                        _headers(record.headers),
-                    )
-                    for record in found.records
-                ],
-            )
-        )
-
-
-def _headers(headers: Collection[tuple[str, bytes | None]]) -> list[tuple[str, str]]:
-    return [(name, shown(value).text) for name, value in headers]
 
 
 def _is_from_elsewhere(request: web.Request) -> bool:
