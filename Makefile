@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver bench-console
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster docs docs-serve dist smoke clean
 
 help: ## List the targets
@@ -69,7 +69,7 @@ AREA_pipeline := tests/spark tests/simulation/queues ## the pipeline, without a 
 AREA_runtime := tests/spark/runtime tests/simulation/test_runtime*.py ## an instance's tasks and epochs, with whole instances simulated
 AREA_plans := tests/pipeline/test_column_propagation.py tests/pipeline/test_jobs.py tests/pipeline/test_key_encoding.py tests/pipeline/test_program.py tests/pipeline/test_spark_internals.py ## programs and jobs on Spark
 AREA_spark := tests/pipeline ## the pipeline on Spark, with whole applications: five minutes
-AREA_cli := tests/cli tests/console ## the command and the console
+AREA_cli := tests/cli tests/console tests/schema_registry ## the command and the console
 AREA_interop := tests/interop ## other clients and Apache Kafka: three minutes
 AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py ## the Makefile, the documents and the tools of the tests
 AREAS := $(patsubst AREA_%,%,$(filter AREA_%,$(.VARIABLES)))
@@ -108,6 +108,9 @@ bench: ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py $(BENCH)
+
+bench-console: $(READY) ## The console on a large cluster: pages, updates, memory, processor time
+	@$(BIN)/python -m benchmarks.console $(BENCH)
 
 bench-json: $(READY) ## JSON values to columns, beside pyarrow.json
 	@$(BIN)/python -m benchmarks.json_columns $(BENCH)

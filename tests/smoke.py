@@ -63,6 +63,7 @@ SMOKES: Final = {
     "scale": Smoke("stream and batch are equal", codes=(0, 2)),
     "bench-wire": Smoke("Compression", ("BENCH=--quick",)),
     "bench-json": Smoke("bids", ("BENCH=--quick",)),
+    "bench-console": Smoke("memory: ", ("BENCH=--quick",)),
     "bench-startup": Smoke("kohort --version", ("BENCH=--quick",)),
     "bench-install": Smoke("once more", ("BENCH=--quick",)),
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),

@@ -95,3 +95,19 @@ def test_a_cluster_that_does_not_answer_ends_it() -> None:
     found = invoke("console", "--timeout", "0.3", servers="127.0.0.1:1")
     assert found.exit_code == 1
     assert "127.0.0.1:1" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--schema-registry", "registry:8081"], "give its address"),
+        (["--schema-registry", "https://ada:x@registry"], "say the password in auth"),
+        (["--schema-registry-ca", "ca.pem"], "want --schema-registry"),
+        (["--schema-registry", "https://registry", "--schema-registry-auth", "no-such-file"], "No such file"),
+        (["--schema-registry", "https://registry", "--schema-registry-ca", "no-such-file"], "No such file"),
+    ],
+)
+def test_a_schema_registry_that_is_none_is_refused(options: list[str], why: str) -> None:
+    result = invoke("console", *options)
+    assert result.exit_code == 2
+    assert why in " ".join(result.stderr.split())

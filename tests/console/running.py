@@ -14,8 +14,10 @@ from kohort.client.admin import Admin
 from kohort.client.config import ClientConfig
 from kohort.console.cluster_reader import ClusterReader
 from kohort.console.live import View, apply
+from kohort.console.record_decoding import RecordDecoder
 from kohort.console.record_reader import RecordReader
 from kohort.console.server import ConsoleServer
+from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.watcher import Reads, Watcher
 
 __all__ = ["Console", "Stream", "console"]
@@ -52,11 +54,13 @@ class Console:
 
     Attributes:
         watcher: looks at groups when a test says so.
+        growth: looks at topics when a test says so.
         http: asks it.
         port: where it listens.
     """
 
     watcher: Watcher
+    growth: TopicWatcher
     http: aiohttp.ClientSession
     port: int
 
@@ -78,17 +82,20 @@ class Console:
 
 
 @asynccontextmanager
-async def console(servers: str, *, groups: Reads | None = None, **options: Any) -> AsyncIterator[Console]:
+async def console(
+    servers: str, *, groups: Reads | None = None, decoder: RecordDecoder | None = None, **options: Any
+) -> AsyncIterator[Console]:
     """A console of a cluster, that has looked once; its groups may be made up."""
     async with Admin(servers) as admin:
         reader = ClusterReader(admin)
         watcher = Watcher(groups or reader)
         await watcher.look()
-        records = RecordReader(ClientConfig(bootstrap_servers=servers), admin)
-        server = ConsoleServer(watcher, reader, records, cluster=servers, **options)
+        records = RecordReader(ClientConfig(bootstrap_servers=servers), admin, decoder)
+        growth = TopicWatcher(reader)
+        server = ConsoleServer(watcher, reader, records, cluster=servers, growth=growth, **options)
         await server.start()
         try:
             async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http:
-                yield Console(watcher, http, server.port)
+                yield Console(watcher, growth, http, server.port)
         finally:
             await server.close()

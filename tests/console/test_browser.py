@@ -33,6 +33,9 @@ PAGES = {
     "topics": "/topics",
     "topic": "/topic?name=orders",
     "records": "/records?topic=orders",
+    "search": "/records?topic=orders&field=n+%3D+3",
+    "wire": "/wire",
+    "message": "/wire/message?name=Fetch",
     "missing": "/missing",
 }
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -15,9 +15,10 @@ from kohort.console.history import History
 from kohort.console.links import topic_link
 from kohort.console.live import Cell, Table, View
 from kohort.console.trend import Trend
-from kohort.console.words import NOTHING, moment, number, trend_text, visible
+from kohort.console.words import NOTHING, duration, number, trend_text, visible
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
+from kohort.protocol.share_in_flight import InFlight
 from kohort.short_names import short_names
 from kohort.streams.tasks import Role, TaskId
 
@@ -90,9 +91,21 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
                 Heading("members", "Members", ("Member", "Client", "Host", ">Epoch", "Partitions"), nobody),
                 by_topic,
                 Heading(
+                    "holders",
+                    "In flight by member",
+                    ("Member", ">Records", ">Most deliveries", "First lock ends", "Last lock ends"),
+                    "No member has records.",
+                ),
+                Heading(
+                    "deliveries",
+                    "In flight by deliveries",
+                    ("Deliveries", ">Records", "In partitions"),
+                    "Nothing is in flight.",
+                ),
+                Heading(
                     "in_flight",
                     "Records in flight",
-                    ("Records", "State", ">Deliveries", "Member", "Locked until"),
+                    ("Records", "State", ">Deliveries", "Member", "Lock left"),
                     "Nothing is in flight, as far as the brokers tell: Kohort's do.",
                 ),
             )
@@ -104,8 +117,8 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
             return (Heading("members", "Members", columns, nobody), by_topic)
 
 
-def group_view(report: GroupReport, history: History, trend: Trend) -> View:
-    """What the page shows."""
+def group_view(report: GroupReport, history: History, trend: Trend, now_ms: int = 0) -> View:
+    """What the page shows; `now_ms` is the time since 1970 by which locks have time left."""
     group = report.group
     lines = chart(history.samples)
     texts = {
@@ -128,7 +141,9 @@ def group_view(report: GroupReport, history: History, trend: Trend) -> View:
         "tasks": lambda: _tasks(group),
         "partitions": lambda: _partitions(report),
         "topology": lambda: _topology(group),
-        "in_flight": lambda: _in_flight(report),
+        "in_flight": lambda: _in_flight(report, now_ms),
+        "holders": lambda: _holders(report, now_ms),
+        "deliveries": lambda: _deliveries(report),
     }
     tables = {each.name: Table(dict(islice(makers[each.name](), MOST_ROWS))) for each in headings(group.type)}
     return View({name: visible(text) for name, text in texts.items()}, tables)
@@ -238,10 +253,9 @@ def _partitions(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
         )
 
 
-def _in_flight(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+def _in_flight(report: GroupReport, now_ms: int) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     """Records of a share group that were handed out and aren't done."""
-    holders = {each.member_id for lag in report.lag.values() for each in lag.in_flight if each.member_id is not None}
-    names = short_names({*holders, *(member.member_id for member in report.group.members)})
+    names = _holders_names(report)
     for at, lag in report.lag.items():
         for each in lag.in_flight:
             first, last = each.first_offset, each.last_offset
@@ -253,6 +267,60 @@ def _in_flight(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
                     _text(each.state),
                     Cell(number(each.delivery_count)),
                     _text(None if each.member_id is None else names[each.member_id]),
-                    Cell(NOTHING if each.locked_until_ms is None else moment(each.locked_until_ms)),
+                    _lock_left(each.locked_until_ms, now_ms),
                 ),
             )
+
+
+def _holders_names(report: GroupReport) -> Mapping[str, str]:
+    holders = {each.member_id for lag in report.lag.values() for each in lag.in_flight if each.member_id is not None}
+    return short_names({*holders, *(member.member_id for member in report.group.members)})
+
+
+def _lock_left(until_ms: int | None, now_ms: int) -> Cell:
+    """How long a lock holds yet, by this machine's clock."""
+    if until_ms is None:
+        return Cell(NOTHING)
+    return Cell(duration((until_ms - now_ms) / 1000)) if until_ms > now_ms else Cell("over", tone="warn")
+
+
+def _holders(report: GroupReport, now_ms: int) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """A row a member that has records: how many, and how long its locks hold."""
+    names = _holders_names(report)
+    having: dict[str, list[InFlight]] = {}
+    for lag in report.lag.values():
+        for each in lag.in_flight:
+            if each.member_id is not None:
+                having.setdefault(each.member_id, []).append(each)
+    for member_id in sorted(having):
+        held = having[member_id]
+        locks = [each.locked_until_ms for each in held if each.locked_until_ms is not None]
+        yield (
+            member_id,
+            (
+                _text(names[member_id]),
+                Cell(number(sum(map(_records, held)))),
+                Cell(number(max(each.delivery_count for each in held))),
+                _lock_left(min(locks, default=None), now_ms),
+                _lock_left(max(locks, default=None), now_ms),
+            ),
+        )
+
+
+def _deliveries(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """A row a number of deliveries: how many records have had so many, those that are delivered most often first."""
+    counts: dict[int, int] = {}
+    where: dict[int, set[TopicPartition]] = {}
+    for at, lag in report.lag.items():
+        for each in lag.in_flight:
+            counts[each.delivery_count] = counts.get(each.delivery_count, 0) + _records(each)
+            where.setdefault(each.delivery_count, set()).add(at)
+    for count in sorted(counts, reverse=True):
+        yield (
+            str(count),
+            (Cell(number(count)), Cell(number(counts[count])), _text(partitions_text(sorted(where[count])))),
+        )
+
+
+def _records(each: InFlight) -> int:
+    return each.last_offset - each.first_offset + 1

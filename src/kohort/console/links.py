@@ -18,3 +18,8 @@ def topic_link(topic: str) -> str:
 def records_link(topic: str, partition: int | None = None) -> str:
     """The page of a topic's last records, or of those of a partition."""
     return "/records?" + urlencode({"topic": topic} | ({} if partition is None else {"partition": partition}))
+
+
+def dead_letters_link(topic: str, group_id: str) -> str:
+    """The last dead letters of a share group: those whose header has its name."""
+    return "/records?" + urlencode({"topic": topic, "header": f"__dlq.errors.group = {group_id}"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from importlib import resources
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from kohort.client.administration.group_types import GroupType
 from kohort.client.errors import ClientError
 from kohort.client.time_limit import time_limit
 from kohort.console import group_list, topic_pages
@@ -21,11 +22,15 @@ from kohort.console.group_list import Choice
 from kohort.console.group_page import GroupReport, group_view, headings
 from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
+from kohort.console.open_pages import OpenPages
 from kohort.console.pages import Pages
-from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
+from kohort.console.record_ranges import ChoiceError
 from kohort.console.record_reader import RecordReader
-from kohort.console.record_text import Form, shown
+from kohort.console.record_routes import record_routes
+from kohort.console.topic_routes import topic_routes, topic_view
+from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.watcher import Watcher
+from kohort.console.wire_routes import wire_routes
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 __all__ = ["ConsoleServer"]
@@ -80,6 +85,7 @@ class ConsoleServer:
         cluster: how the cluster is called on all pages.
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
+        growth: what is known of topics; it runs beside.
     """
 
     def __init__(
@@ -92,7 +98,9 @@ class ConsoleServer:
         host: str = "127.0.0.1",
         port: int = 0,
         names: Collection[str] = (),
+        growth: TopicWatcher | None = None,
     ) -> None:
+        self._growth = growth or TopicWatcher(reader)
         self._watcher = watcher
         self._reader = reader
         self._records = records
@@ -118,8 +126,10 @@ class ConsoleServer:
                 web.get("/group/events", self._group_events, allow_head=False),
                 web.get("/topics", self._topics),
                 web.get("/topic", self._topic),
-                web.get("/records", self._records_page),
+                *record_routes(self._page, self._records),
                 web.get("/static/{name}", _static),
+                *wire_routes(self._page),
+                *topic_routes(self._growth, self._stream),
             ]
         )
         self._runner = web.AppRunner(
@@ -231,8 +241,12 @@ class ConsoleServer:
         report = self._watcher.report(group_id)
         if report is None:
             return self._message(404, "Not found", f"There is no group {group_id!r}, or it can't be read.")
+        dead_letters = ""
+        if report.group.type is GroupType.SHARE:
+            dead_letters = await self._reader.dead_letter_topic(group_id)
         return self._page(
             "group",
+            dead_letters=dead_letters,
             here="groups",
             group_id=group_id,
             type=report.group.type.value,
@@ -259,15 +273,20 @@ class ConsoleServer:
     def _group_view(self, report: GroupReport) -> View:
         group_id = report.group.group_id
         known = self._watcher.book.groups[group_id]
-        return group_view(report, self._watcher.book.history(group_id), known.trend)
+        return group_view(report, self._watcher.book.history(group_id), known.trend, time.time_ns() // 1_000_000)
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)
 
     async def _stream(
-        self, request: web.Request, view: Callable[[], View], shows: Callable[[], Collection[str]]
+        self,
+        request: web.Request,
+        view: Callable[[], View],
+        shows: Callable[[], Collection[str]],
+        watcher: OpenPages | None = None,
     ) -> web.StreamResponse:
         """Tells a page what changes: all of it first, then after each look what differs."""
+        looks = watcher or self._watcher
         if self._streams >= MOST_STREAMS:
             return self._message(503, "Too many pages", "Too many pages are kept up to date already.")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
@@ -275,9 +294,9 @@ class ConsoleServer:
         self._streams += 1
         async with AsyncExitStack() as stack:
             stack.callback(self._stream_ended)
-            stack.enter_context(self._watcher.showing(shows))
+            stack.enter_context(looks.showing(shows))
             await response.prepare(request)
-            version = self._watcher.version
+            version = looks.version
             told = view()
             text = f"retry: 2000\n{_event(whole(told))}"
             while True:
@@ -288,7 +307,7 @@ class ConsoleServer:
                     if request.transport is not None:
                         request.transport.abort()  # or the end of the stream would wait to be read
                     return response
-                version = await self._watcher.news(version, _KEEP_ALIVE_S)
+                version = await looks.news(version, _KEEP_ALIVE_S)
                 now = view()
                 change = difference(told, now)
                 told = View({**told.texts, **now.texts}, {**told.tables, **now.tables})
@@ -310,51 +329,26 @@ class ConsoleServer:
             internal=internal,
             page=page,
             columns=topic_pages.TOPIC_COLUMNS,
-            rows=topic_pages.topic_rows(page.items),
+            rows=topic_pages.topic_rows(page.items, self._growth.book.of),
         )
 
     async def _topic(self, request: web.Request) -> web.Response:
         report = await self._reader.topic(request.query.get("name", ""))
+        view = topic_view(self._growth, report.topic.name)
         return self._page(
             "topic",
             here="topics",
             report=report,
+            view=view,
+            chart_width=WIDTH,
+            chart_height=HEIGHT,
             health=topic_pages.health(report.topic.partitions.values()),
             partition_columns=topic_pages.PARTITION_COLUMNS,
-            partitions=topic_pages.partition_rows(report),
+            partitions=topic_pages.partition_rows(report, self._growth.sizes),
             setting_columns=topic_pages.SETTING_COLUMNS,
             own=topic_pages.setting_rows(report.settings, own=True),
             others=topic_pages.setting_rows(report.settings, own=False),
         )
-
-    async def _records_page(self, request: web.Request) -> web.Response:
-        topic = request.query.get("topic", "")
-        choice = RecordChoice.of(request.query)
-        given = request.query.get("as", "")
-        form = Form(given) if given in Form.__members__.values() else Form.AUTO
-        found = await self._records.read(topic, choice)
-        # In a thread: many and large values take a while, in which open pages are told what changes.
-        return await asyncio.to_thread(
-            lambda: self._page(
-                "records",
-                here="topics",
-                topic=topic,
-                choice=choice,
-                fields=request.query,
-                form=form,
-                forms=list(Form),
-                wheres=list(Where),
-                found=found,
-                records=[
-                    (record, shown(record.key, form), shown(record.value, form), _headers(record.headers))
-                    for record in found.records
-                ],
-            )
-        )
-
-
-def _headers(headers: Collection[tuple[str, bytes | None]]) -> list[tuple[str, str]]:
-    return [(name, shown(value).text) for name, value in headers]
 
 
 def _is_from_elsewhere(request: web.Request) -> bool:

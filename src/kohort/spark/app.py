@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
     from kohort.protocol.records.partitioner import Partitioner
-    from kohort.spark.formats.schema_registry import SchemaRegistry
+    from kohort.schema_registry.registry import SchemaRegistry
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.monitoring.events import Listener
     from kohort.spark.program.upgrade_plan import UpgradePlan

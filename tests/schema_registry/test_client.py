@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from kohort.schema_registry import client as registry_client
+from kohort.schema_registry.client import RegistryClient
+from kohort.schema_registry.registry import RegistryError, UnknownSchemaError
 from kohort.spark import SchemaRegistry
-from kohort.spark.formats import registry_client
-from kohort.spark.formats.registry_client import RegistryClient
-from kohort.spark.formats.schema_registry import RegistryError, UnknownSchemaError
-
-from .fake_registry import FakeRegistry, fake_registry
+from tests.spark.formats.fake_registry import FakeRegistry, fake_registry
 
 
 @pytest.fixture

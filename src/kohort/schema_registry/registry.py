@@ -1,4 +1,4 @@
-"""A schema registry with Confluent's API, as a program names it; `registry_client` asks it."""
+"""A schema registry with Confluent's API, as a program names it; `client` asks it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kohort.http_request import HttpRequestError, HttpStatusError, http_request
-from kohort.spark.formats.schema_registry import (
+from kohort.schema_registry.registry import (
     AVRO,
     RegisteredSchema,
     RegistryError,
