@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "console": ("kohort.cli.console", "A cluster in a browser: groups with members and lag, topics and records."),
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
     "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),
+    "doctor": ("kohort.cli.doctor", "What is wrong with this machine, a cluster or a program, and what to do."),
     "features": ("kohort.cli.features", "Protocols that the cluster has switched on: describe, upgrade, downgrade."),
     "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
     "log": ("kohort.cli.log", "A server's data directory: find damages, and mend what can be."),

@@ -62,6 +62,11 @@ def client_config(bootstrap_server: str | None, config: str | None, timeout: flo
     return client_settings(bootstrap_server, config, timeout)[0]
 
 
+def is_named(bootstrap_server: str | None, config: str | None) -> bool:
+    """Whether somebody has said which cluster, in whatever way, or it is the one that is looked for anyway."""
+    return bool(bootstrap_server or config or os.environ.get(ENVIRONMENT))
+
+
 def client_settings(
     bootstrap_server: str | None, config: str | None, timeout: float | None = None
 ) -> tuple[ClientConfig, dict[str, str]]:
