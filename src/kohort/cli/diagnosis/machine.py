@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from kohort import __version__, extras
+from kohort.cli.client.java_version import java_version
 from kohort.cli.data.progress import in_words
-from kohort.cli.demo.java import java_version
 from kohort.cli.diagnosis.finding import Finding, Level
 
 _Machine = partial(Finding, "machine")
