@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "features": ("kohort.cli.features", "Protocols that the cluster has switched on: describe, upgrade, downgrade."),
     "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
     "log": ("kohort.cli.log", "A server's data directory: find damages, and mend what can be."),
+    "logdirs": ("kohort.cli.logdirs", "What takes the room on brokers' disks: directories, topics, partitions."),
     "place": (
         "kohort.cli.place",
         "Place a streams group's tasks: which member gets which, how even it is, what moves.",
