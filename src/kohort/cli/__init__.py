@@ -38,6 +38,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
     "log": ("kohort.cli.log", "A server's data directory: find damages, and mend what can be."),
     "logdirs": ("kohort.cli.logdirs", "What takes the room on brokers' disks: directories, topics, partitions."),
+    "perf": ("kohort.cli.perf", "How fast a cluster takes and gives records, and how long that takes."),
     "place": (
         "kohort.cli.place",
         "Place a streams group's tasks: which member gets which, how even it is, what moves.",
