@@ -75,6 +75,8 @@ class Outcome:
             rows.append(("first records", f"after {self.first_s * 1000:,.1f} ms"))
         if (found := self.latencies.as_json()) is not None:
             rows += [(f"latency, {name.replace('p999', 'p99.9')}", f"{ms:,.2f} ms") for name, ms in found.items()]
+        if self.interrupted:
+            rows.append(("stopped", "before it was done"))
         if self.lost:
             rows.append(("lost", f"{self.lost:,}"))
         return table(("Measured", f">{self.what}"), rows)
