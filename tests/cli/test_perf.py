@@ -83,7 +83,7 @@ def test_producing_and_consuming_count_each_record(at: Cluster, monkeypatch: pyt
 
 def test_a_rate_is_kept(at: Cluster) -> None:
     made = at.json("perf", "produce", topic(at, "slow"), "--records", "50", "--rate", "200", "--partition", "1")
-    assert made["records"] == 50 and made["seconds"] >= 49 / 200
+    assert made["records"] == 50 and made["seconds"] >= 48 / 200  # two leave at once
 
 
 def test_a_time_is_kept(at: Cluster) -> None:
