@@ -76,6 +76,16 @@ def test_a_file_with_passwords_that_others_may_read_is_told(file: Path) -> None:
     assert not invoke("clusters", "list").stderr
 
 
+def test_that_is_told_once_a_command(file: Path, at: Cluster) -> None:
+    file.write_text(f'[here]\nbootstrap.servers = "{at.servers}"\nssl.key.password = "x"\n')
+    file.chmod(0o644)
+    for _ in range(2):
+        done = invoke("topics", "delete", "nothing", "--if-exists", "-c", "here")
+        assert done.stderr.count("others may read") == 1, done.stderr
+    done = invoke("perf", "produce", "here", "--records", "1", "-c", "here")
+    assert (done.exit_code, done.stderr.count("others may read")) == (0, 1), done.stderr
+
+
 def test_the_default_is_changed_and_all_else_stays(file: Path) -> None:
     assert "the default cluster is prod" in invoke("clusters", "default", "prod").stdout
     assert file.read_text() == FILE.replace('default = "dev"  # for now', 'default = "prod"')

@@ -9,13 +9,14 @@ from typer.core import TyperCommand
 from typer.main import get_params_convertors_ctx_param_name_from_function
 
 from kohort.cli.client import completion
-from kohort.cli.client.profiles import CLUSTER, named_by_option
+from kohort.cli.client.profiles import CLUSTER, named_by_option, readers_told
 
 __all__ = ["ClientCommand", "with_cluster_option"]
 
 
 def _choose(value: str | None) -> str | None:
     named_by_option.set(value)
+    readers_told.set(False)
     return value
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.cli.client.profiles import chosen_cluster, named_by_option, read_profiles
+from kohort.cli.client.profiles import chosen_cluster, named_by_option, read_profiles, readers_told
 from kohort.cli.terminal import err, fail, printable
 from kohort.client.errors import ConfigError
 
@@ -118,7 +118,9 @@ def _profile(bootstrap_server: str | None, config: str | None) -> tuple[dict[str
     name = chosen_cluster(profiles)
     if name is None:
         return {}, ""
-    warn_of_readers(profiles)
+    if not readers_told.get():
+        warn_of_readers(profiles)
+        readers_told.set(True)
     return profiles.properties(name), f"{profiles.path} [{name}]"
 
 

@@ -33,6 +33,9 @@ HIDDEN: Final = "(hidden)"
 named_by_option: ContextVar[str | None] = ContextVar("named_by_option", default=None)
 """What `--cluster` of the command that runs has named."""
 
+readers_told: ContextVar[bool] = ContextVar("readers_told", default=False)
+"""Whether the command that runs has said that others may read the file: once is enough."""
+
 _SECRET: Final = re.compile(r"password|secret|jaas|\.key$|\.pem$", re.IGNORECASE)
 _DEFAULT: Final = "default"
 _FILE: Final = "config"
