@@ -138,7 +138,7 @@ def test_the_guide_is_a_notebook(kohort_fresh_broker: Broker, tmp_path: Path, mo
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in sources])
     manager = AsyncKernelManager(kernel_name="python3", shutdown_wait_time=120)
     client = NotebookClient(notebook, km=manager, timeout=200, record_timing=False)
-    client.execute()
+    client.execute(cleanup_kc=True)  # which is for a manager of its own by default
 
     def page(cell: int) -> str:
         return "".join(

@@ -80,7 +80,7 @@ class StreamsApp(Advised):
         ProgramError: a setting that can't be, or isn't one.
     """
 
-    instead = "an application reads topics by stream, table, global_table and queue, and starts with run"
+    instead = "an application reads topics by stream, table, global_table and queue, and starts with run or start"
 
     def __init__(
         self,
@@ -521,12 +521,15 @@ class StreamsApp(Advised):
         running: RunningApp | None = None,
     ) -> None:
         """Runs it until it has ended; `running` is told what is run."""
+        from kohort.spark.internals import stop_progress_bar
         from kohort.spark.jobs.first_job import first_job
         from kohort.spark.runtime.application import run_application
         from kohort.spark.runtime.topic_watch import run_with_topics
 
         try:
             session = _session(spark)
+            if running is not None:
+                stop_progress_bar(session)  # of each epoch it would be in whatever cell is the latest
             if self._queues:
                 from kohort.spark.queues.running import run_queues
 
