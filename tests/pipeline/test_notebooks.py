@@ -19,7 +19,7 @@ from kohort.spark import ProgramError, StreamsApp, count
 from kohort.spark.program.topology_outline import SubtopologyOutline, outline
 from kohort.testing.broker import Broker
 
-from .applications import create_topics, members_of
+from .applications import create_topics, members_of, producer
 
 PAGE = Path(__file__).parents[2] / "docs" / "notebooks.md"
 
@@ -118,6 +118,24 @@ def test_what_fails_in_the_background_is_raised_where_it_is_waited_for(
     app.stop()
     assert again.wait(120)
     assert again.state == "stopped"
+
+
+def test_a_worker_of_queues_runs_in_the_background(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    servers = kohort_fresh_broker.bootstrap_servers
+    create_topics(servers, "jobs", "done")
+    app = StreamsApp("workers", bootstrap_servers=servers, state_dir=tmp_path)
+    app.queue("jobs", schema="id STRING").process().to("done")
+    assert "Share group: workers" in app._repr_html_()
+    sending = producer(servers)
+    sending.produce("jobs", '{"id": "a"}')
+    sending.flush()
+    with app.start(spark) as running:
+        wait_for(lambda: "1 accepted" in repr(running))
+        assert running.state == "running"
+        assert "1 acquired, 1 accepted" in app._repr_html_()
+    assert running.state == "stopped"
 
 
 @pytest.mark.long

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
 from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.monitoring.events import TasksNow
+from kohort.spark.monitoring.lag import RecordsLag
 from kohort.spark.queues.counts import QueueCounts
 from kohort.spark.running_app import RunningApp
 
@@ -141,6 +144,59 @@ def test_outside_of_notebooks_it_is_shown_in_lines(
     shown.join(60)
     said = capsys.readouterr().err
     assert said.count("app: tasks: active 0_0" if counts is None else "queue jobs: 0 acquired") == 1
+
+
+class Display:
+    """What a kernel has shown, by how often."""
+
+    def __init__(self) -> None:
+        self.pages: list[str] = []
+        self.changed = threading.Condition()
+
+    def display(self, bundle: dict[str, str], raw: bool, display_id: bool) -> Display:
+        assert raw and display_id
+        self.pages.append(bundle["text/html"])
+        return self
+
+    def update(self, bundle: dict[str, str], raw: bool) -> None:
+        assert raw and bundle["text/plain"].startswith("RunningApp(")
+        with self.changed:
+            self.pages.append(bundle["text/html"])
+            self.changed.notify()
+
+    def shows(self, text: str) -> bool:
+        with self.changed:
+            return self.changed.wait_for(lambda: text in self.pages[-1], 60)
+
+
+def test_in_a_notebook_it_is_shown_until_it_ends(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Display()
+    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)  # type: ignore[arg-type]
+    running = made().begin()
+    running.live(seconds=0.01)
+    assert "starting" in shown.pages[0]
+    running.overview.tasks(TasksNow(1.0, ["0_0"], [], []))
+    assert shown.shows(">running</span>")
+    running.overview.waiting("no broker")
+    assert shown.shows("waiting: no broker")
+    running.overview.waiting(None)
+    running.stop()
+    assert shown.shows(">stopped</span>")
+    assert all(one != other for one, other in pairwise(shown.pages))
+
+
+def test_what_changes_while_it_is_read_is_read_again(made: Callable[..., Made]) -> None:
+    running, reads = made().begin(), iter([RuntimeError("dictionary changed size"), KeyError("0")])
+
+    def lags() -> dict[str, RecordsLag]:
+        if (error := next(reads, None)) is not None:
+            raise error
+        return {"0": RecordsLag(7, 1.0)}
+
+    running.overview.measures(lags)
+    assert repr(running) == "RunningApp('app', starting: 0 tasks, lag 7, 0 records)"
 
 
 AT_EXIT = """

@@ -230,7 +230,7 @@ class RunningApp:
         """What is read while the instance goes on in its thread: again, if what is gone through changed meanwhile."""
         with self._reading:
             for _ in range(_TRIES):
-                with contextlib.suppress(RuntimeError):
+                with contextlib.suppress(RuntimeError, LookupError):
                     return read()
             return read()
 
