@@ -39,12 +39,12 @@ def archive_path() -> Path | None:
         return None
     try:
         identity = hashlib.sha256((java / "release").read_bytes())
-        for each in [java / "lib" / "server" / "libjvm.so", *sorted(jars.iterdir())]:
+        for each in [*sorted((java / "lib" / "server").glob("libjvm.*")), *sorted(jars.iterdir())]:
             state = each.stat()
             identity.update(f"{each}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
         cache = os.environ.get("XDG_CACHE_HOME")
         directory = Path(cache) if cache else Path.home() / ".cache"
-    except (OSError, RuntimeError):  # there is no home, or another JVM that has its files elsewhere
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home
         return None
     return directory / "kohort" / "classes" / f"{identity.hexdigest()[:20]}.jsa"
 
