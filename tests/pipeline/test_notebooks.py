@@ -151,7 +151,7 @@ def test_the_guide_is_a_notebook(kohort_fresh_broker: Broker, tmp_path: Path, mo
     servers = kohort_fresh_broker.bootstrap_servers
     sources = cells(servers, tmp_path / "state")
     reading = next(number for number, each in enumerate(sources) if ".store(" in each)
-    sources.insert(reading, "import time\nwhile running.overview.records < 3:\n    time.sleep(0.1)\ntime.sleep(2)")
+    sources.insert(reading, "import time\nwhile running.overview.records < 3:\n    time.sleep(0.1)")
     sources += ["again = app.start(spark)\nwhile again.state != 'running':\n    time.sleep(0.1)"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in sources])
     manager = AsyncKernelManager(kernel_name="python3", shutdown_wait_time=120)

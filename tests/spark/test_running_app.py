@@ -22,9 +22,9 @@ from kohort.spark.running_app import RunningApp
 class Made:
     """One that runs until it is asked to end, or fails when it is."""
 
-    def __init__(self, error: Exception | None = None, name: str = "app") -> None:
+    def __init__(self, error: Exception | None = None, name: str = "app", queues: bool = False) -> None:
         self._asked, self._error = threading.Event(), error
-        self.running = RunningApp(name, self._asked.set)
+        self.running = RunningApp(name, self._asked.set, queues=queues)
 
     def begin(self) -> RunningApp:
         self.running.begin(self._run)
@@ -120,30 +120,41 @@ def test_its_state_is_that_of_its_events(made: Callable[..., Made]) -> None:
 
 
 def test_a_worker_shows_its_queues(made: Callable[..., Made]) -> None:
-    running = made().begin()
+    running = made(queues=True).begin()
+    assert repr(running) == "RunningApp('app', starting)"
     running.counted([QueueCounts("jobs", acquired=3)])
     assert repr(running) == "RunningApp('app', running; jobs: 3 acquired, 0 accepted)"
     assert "3 acquired" in running._repr_html_()
 
 
-@pytest.mark.parametrize("counts", [None, [QueueCounts("jobs")]])
 def test_outside_of_notebooks_it_is_shown_in_lines(
-    made: Callable[..., Made], capsys: pytest.CaptureFixture[str], counts: list[QueueCounts] | None
+    made: Callable[..., Made], capsys: pytest.CaptureFixture[str]
 ) -> None:
     running = made().begin()
-    if counts is not None:
-        running.counted(counts)
     running.live()
     running.live()
-    for each in threading.enumerate():
-        if each.name == "kohort-app-live":
-            shown = each
+    (shown,) = (each for each in threading.enumerate() if each.name == "kohort-app-live")
     running.overview.tasks(TasksNow(1.0, ["0_0"], [], []))
     running.listener.tasks(TasksNow(1.0, ["0_0"], [], []))
     running.stop()
     shown.join(60)
-    said = capsys.readouterr().err
-    assert said.count("app: tasks: active 0_0" if counts is None else "queue jobs: 0 acquired") == 1
+    assert capsys.readouterr().err.count("app: tasks: active 0_0") == 1
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_outside_of_notebooks_queues_are_shown_in_lines(
+    made: Callable[..., Made], capsys: pytest.CaptureFixture[str], early: bool
+) -> None:
+    """Whether or not the worker has come to count when somebody wants to see it."""
+    running, counts = made(queues=True).begin(), [QueueCounts("jobs")]
+    if early:
+        running.live()
+    running.counted(counts)
+    running.live()
+    (shown,) = (each for each in threading.enumerate() if each.name == "kohort-app-live")
+    running.stop()
+    shown.join(60)
+    assert capsys.readouterr().err.count("queue jobs: 0 acquired") == 1
 
 
 class Display:

@@ -500,7 +500,7 @@ class StreamsApp(Advised):
         from kohort.spark.runtime.shutdown import Shutdown
 
         stopping = Shutdown()
-        running = RunningApp(self.settings.application_id, stopping.ask)
+        running = RunningApp(self.settings.application_id, stopping.ask, queues=bool(self._queues))
         told = [running.overview, running.listener, *listeners]
         run = functools.partial(self._run, _session(spark), told, False, stopping, running)
         self._runs.append(stopping)

@@ -43,17 +43,22 @@ class RunningApp:
 
     A context manager, which stops it. When the process ends, as a notebook's kernel does, it is stopped, too.
 
+    Args:
+        application_id: of the application.
+        ask: has the instance end, without waiting for that.
+        queues: whether it works on queues.
+
     Attributes:
         application_id: of the application.
     """
 
-    def __init__(self, application_id: str, ask: Callable[[], object]) -> None:
+    def __init__(self, application_id: str, ask: Callable[[], object], *, queues: bool = False) -> None:
         self.application_id = application_id
-        self._ask = ask
+        self._ask, self._queues = ask, queues
         self._overview = Overview()
         self._lines = Listeners()
         self._outlines: Sequence[SubtopologyOutline] = ()
-        self._counts: Sequence[QueueCounts] | None = None
+        self._counts: Sequence[QueueCounts] = ()
         self._shown_in_a_line = False
         self._asked = False
         self._over = threading.Event()
@@ -85,7 +90,7 @@ class RunningApp:
             return "stopped" if self._error is None else "failed"
         if self._asked:
             return "stopping"
-        return self._overview.state() if self._counts is None else "running"
+        return self._overview.state() if not self._counts else "running"
 
     def stop(self, timeout: float | None = None) -> None:
         """Ends it as SIGTERM does, and waits until it has: its epoch is finished, its tasks are handed over.
@@ -180,8 +185,9 @@ class RunningApp:
             if self._shown_in_a_line:
                 return
             self._shown_in_a_line = True
-        if self._counts is not None:
-            self._show_counts(self._counts)
+        if self._queues:
+            if self._counts:
+                self._show_counts(self._counts)
             return
         from kohort.spark.monitoring.progress_line import ProgressLine
 
@@ -211,7 +217,7 @@ class RunningApp:
 
     def _page(self) -> Html:
         failure = None if self._error is None else str(self._error) or type(self._error).__name__
-        if self._counts is not None:
+        if self._queues:
             return queues_page(self.application_id, self.state, self._counts, failure)
         if failure is None and self._overview.failure is not None:
             failure = self._overview.failure[1]
@@ -220,7 +226,7 @@ class RunningApp:
     def _sentence(self) -> str:
         if self._error is not None:
             return f"failed: {self._error}"
-        if self._counts is not None:
+        if self._queues:
             return "; ".join([self.state, *(f"{each.topic}: {each.line()}" for each in self._counts)])
         now = self._overview.now
         tasks = several(0 if now is None else len(now.active), "task")
@@ -252,7 +258,10 @@ class RunningApp:
 
     def counted(self, counts: Sequence[QueueCounts]) -> None:
         """Takes what is counted of queues."""
-        self._counts = counts
+        with self._reading:
+            self._counts, shown = counts, self._shown_in_a_line
+        if shown:
+            self._show_counts(counts)
 
 
 _lock = threading.RLock()
