@@ -90,6 +90,10 @@ class Overview(Listener):
         self.failure: tuple[float, str] | None = None
         self.group_lag: int | None = None
 
+    def measures(self, lags: Callable[[], Mapping[str, RecordsLag]]) -> None:
+        """Takes what returns the current lags from now on."""
+        self._measured_lags = lags
+
     def epoch(self, done: EpochDone) -> None:
         if done.subtopology not in self.subtopologies:
             self.subtopologies[done.subtopology] = SubtopologyTotals(done)

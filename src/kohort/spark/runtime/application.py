@@ -16,6 +16,7 @@ from kohort.spark.epoch import EpochInput, EpochOutput
 from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.internals import stop_progress_bar
 from kohort.spark.monitoring.events import Listener
+from kohort.spark.monitoring.overview import Overview
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.errors import unreadable
@@ -56,7 +57,7 @@ def run_application(
 
     Args:
         spark: the session that computes. Some of its settings are others while this runs.
-        listeners: told what happens, in this process's event loop.
+        listeners: told what happens, in this process's event loop. An `Overview` among them has the lags as measured.
         progress: whether to show a live line, or where there is no terminal plain ones.
         stopping: ends it as a signal does.
 
@@ -116,9 +117,13 @@ async def _run(
     instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(instance.directory.close)
+        queryable = QueryableInstance(instance, store_infos(program))
+        for each in listeners:
+            if isinstance(each, Overview):
+                each.measures(queryable.lags)
         service = Observability(
             settings.application_id,
-            QueryableInstance(instance, store_infos(program)),
+            queryable,
             application_server=settings.endpoint,
             access=settings.http_access(),
             journal=settings.journal,
