@@ -20,7 +20,7 @@ from kohort.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from kohort.client.types import TopicInfo
     from kohort.spark.app import StreamsApp
-    from kohort.spark.formats.schema_registry import SchemaRegistry
+    from kohort.schema_registry.registry import SchemaRegistry
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.queues.compiling import CompiledQueue
@@ -126,9 +126,9 @@ def _queue_findings(queues: tuple[CompiledQueue, ...], topics: dict[str, TopicIn
 
 def registry_findings(program: object) -> Iterator[Finding]:
     """Whether the schema registries that a program names answer, and have the subjects that it only looks up."""
-    from kohort.spark.formats.registry_client import RegistryClient
+    from kohort.schema_registry.client import RegistryClient
     from kohort.spark.formats.registry_encoder import RegistryWriting
-    from kohort.spark.formats.schema_registry import RegistryError, UnknownSchemaError
+    from kohort.schema_registry.registry import RegistryError, UnknownSchemaError
 
     asked: dict[SchemaRegistry, RegistryClient] = {}
     for each in dict.fromkeys(_registered(program)):
