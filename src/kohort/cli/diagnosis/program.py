@@ -19,8 +19,8 @@ from kohort.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from kohort.client.types import TopicInfo
-    from kohort.spark.app import StreamsApp
     from kohort.schema_registry.registry import SchemaRegistry
+    from kohort.spark.app import StreamsApp
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.queues.compiling import CompiledQueue
@@ -127,8 +127,8 @@ def _queue_findings(queues: tuple[CompiledQueue, ...], topics: dict[str, TopicIn
 def registry_findings(program: object) -> Iterator[Finding]:
     """Whether the schema registries that a program names answer, and have the subjects that it only looks up."""
     from kohort.schema_registry.client import RegistryClient
-    from kohort.spark.formats.registry_encoder import RegistryWriting
     from kohort.schema_registry.registry import RegistryError, UnknownSchemaError
+    from kohort.spark.formats.registry_encoder import RegistryWriting
 
     asked: dict[SchemaRegistry, RegistryClient] = {}
     for each in dict.fromkeys(_registered(program)):
