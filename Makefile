@@ -43,7 +43,7 @@ WITHOUT_SPARK = $(filter-out tests/pipeline%,$(CHOSEN))
 # What ran, and what was left out for a missing program, is counted over both runs. $(1) chooses tests.
 define run_tests
 	@rm -rf .cache/test
-	@$(TOOLS) java kcat maven
+	@$(TOOLS) java kcat maven prometheus
 	@scripts/each "$(BIN)/python -m tests.kernels" \
 	$(if $(WITHOUT_SPARK),"$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)") \
 	$(if $(WITH_SPARK),"$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \
@@ -71,7 +71,7 @@ AREA_plans := tests/pipeline/test_column_propagation.py tests/pipeline/test_jobs
 AREA_spark := tests/pipeline ## the pipeline on Spark, with whole applications: five minutes
 AREA_cli := tests/cli tests/console ## the command and the console
 AREA_interop := tests/interop ## other clients and Apache Kafka: three minutes
-AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py ## the Makefile, the documents and the tools of the tests
+AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py tests/deploy ## the Makefile, the documents, what deploys, and the tools of the tests
 AREAS := $(patsubst AREA_%,%,$(filter AREA_%,$(.VARIABLES)))
 
 $(AREAS:%=test-%): TESTS = $(AREA_$(@:test-%=%))

@@ -90,8 +90,18 @@ MAVEN: Final = Tool(
 DEBOOTSTRAP: Final = Tool(
     "debootstrap", "which makes the empty roots of make test-fresh", ("debootstrap",), on_path("debootstrap")
 )
+PROMETHEUS: Final = Tool(
+    "promtool", "which judges alerts and dashboards", ("prometheus",), on_path("promtool", "prometheus")
+)
 CHROMIUM: Final = Tool("Chromium", "in which pages of the console are tried", ("chromium",), on_path("chromium"))
-TOOLS: Final = {"java": JAVA, "kcat": KCAT, "maven": MAVEN, "debootstrap": DEBOOTSTRAP, "chromium": CHROMIUM}
+TOOLS: Final = {
+    "java": JAVA,
+    "kcat": KCAT,
+    "maven": MAVEN,
+    "debootstrap": DEBOOTSTRAP,
+    "chromium": CHROMIUM,
+    "prometheus": PROMETHEUS,
+}
 
 
 def need(*tools: Tool) -> None:
