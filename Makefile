@@ -54,7 +54,7 @@ test: $(READY) ## The tests, in parallel: make test WORKERS=8 TESTS="tests/clien
 	$(call run_tests)
 
 test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
-	@$(TOOLS) chromium
+	@$(TOOLS) chromium systemd
 	$(call run_tests,-m long)
 
 # Parts of the tests, for quick turns of about two minutes at most: make test-log. CONTRIBUTING.md says what each folder shows.

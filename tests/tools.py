@@ -94,6 +94,7 @@ PROMETHEUS: Final = Tool(
     "promtool", "which judges alerts and dashboards", ("prometheus",), on_path("promtool", "prometheus")
 )
 CHROMIUM: Final = Tool("Chromium", "in which pages of the console are tried", ("chromium",), on_path("chromium"))
+SYSTEMD: Final = Tool("systemd-analyze", "which reads units as systemd does", ("systemd",), on_path("systemd-analyze"))
 TOOLS: Final = {
     "java": JAVA,
     "kcat": KCAT,
@@ -101,6 +102,7 @@ TOOLS: Final = {
     "debootstrap": DEBOOTSTRAP,
     "chromium": CHROMIUM,
     "prometheus": PROMETHEUS,
+    "systemd": SYSTEMD,
 }
 
 
