@@ -25,6 +25,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from tests.broker.certificates import write_stores
 from tests.broker.conftest import Run
 from tests.broker.handlers.conftest import append_records
@@ -197,6 +198,28 @@ def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
         assert sample(found, "kohort_groups", protocol="classic", state="CompletingRebalance") == 1
         assert sample(found, "kohort_purgatory_operations", purgatory="heartbeat") is not None
         assert sample(found, "kohort_purgatory_operations", purgatory="held heartbeat") == 0
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
+def test_groups_have_their_lag_by_topic(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        server.broker.topics.create("t", 2)
+        append_records(server.broker, "t", 0, 5)
+        append_records(server.broker, "t", 1, 4)
+        server.broker.groups.start()
+        client = await RawClient.connect(server.port)
+        places = [OffsetCommitRequest.Topic.Partition(partition_index=index, committed_offset=2) for index in (0, 1)]
+        topics = [OffsetCommitRequest.Topic(name="t", partitions=places)]
+        commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+        async with asyncio.timeout(30):
+            while (await client.call(commit, version=8)).topics[0].partitions[0].error_code:  # it loads
+                await asyncio.sleep(0.01)
+
+        assert sample(await scrape(server), "kohort_group_lag_records", group="g", topic="t") == 3 + 2
+        server.broker.topics.delete("t")
+        assert sample(await scrape(server), "kohort_group_lag_records", group="g", topic="t") is None
         await client.close()
 
     with_server(test, metrics=METRICS)

@@ -11,6 +11,7 @@ import pytest
 from kohort.broker.metrics import MetricsPort
 from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.spark.monitoring.events import Listeners
 from kohort.spark.monitoring.lag import RecordsLag, StandbyLag
 from kohort.spark.monitoring.metrics import Metrics
@@ -52,7 +53,14 @@ async def of_a_broker(directory: Path) -> bytes:
         append_records(server.broker, "words", 0, 5)
         server.broker.share_state.start()
         initialized(server.broker, topic)
-        await (await crowd.client()).call(share_fetch(topic))
+        client = await crowd.client()
+        await client.call(share_fetch(topic))
+        place = OffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=2)
+        topics = [OffsetCommitRequest.Topic(name="words", partitions=[place])]
+        committed = await client.call(
+            OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics), version=8
+        )
+        assert not committed.topics[0].partitions[0].error_code
         counted(server)
         status, body = await ask(server.metrics_port, "GET /metrics HTTP/1.1\r\n\r\n")
         assert status == "HTTP/1.1 200 OK"

@@ -100,6 +100,9 @@ CASES: Final = {
     "KohortGroupsRebalanceTooLong": one(
         "kohort_groups", "1x300", "1x10 0 1x300", 'protocol="streams",state="Reconciling"'
     ),
+    "KohortGroupFallsBehind": one(
+        "kohort_group_lag_records", "0+500x300", "90000-10x300", 'group="billing",topic="orders"', at=60
+    ),
     "KohortStreamsGroupNotReady": one("kohort_groups", "1x300", "0x300", 'protocol="streams",state="NotReady"'),
     "KohortStreamsTasksUnowned": one("kohort_streams_tasks_unowned", "2x300", "2x3 0x300", 'group="flights"'),
     "KohortPlacementFails": one("kohort_placement_failures_total", "0x8 1x300", "1x300", 'assignor="optimal"'),

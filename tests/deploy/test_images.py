@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from kohort.cli.run_server import read_plain
 from tests.broker.conftest import serving
 from tests.broker.test_metrics import METRICS
 from tests.deploy.promql import DEPLOY
-from tests.interop.toolchains import BUILD_S, python_packages
+from tests.interop.toolchains import BUILD_S, python_packages, run
 
 ROOT: Final = DEPLOY.parent
 BROKER: Final = DEPLOY / "docker" / "broker.Dockerfile"
@@ -93,3 +94,24 @@ def test_hadolint_has_nothing_to_say(file: Path) -> None:
     program = python_packages(HADOLINT) / "bin" / "hadolint"
     ran = subprocess.run([program, file], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stdout + ran.stderr
+
+
+@pytest.mark.long
+@of_each_image
+def test_what_is_copied_is_enough_to_install(file: Path, tmp_path: Path) -> None:
+    """The wheels that pip would build in the image, of the same files."""
+    for word, rest in instructions(file):
+        if word == "COPY" and "--from" not in rest:
+            *sources, target = rest.split()
+            for source in sources:
+                to = tmp_path / target / (Path(source).name if target.endswith("/") else "")
+                to.parent.mkdir(parents=True, exist_ok=True)
+                if (ROOT / source).is_dir():
+                    shutil.copytree(ROOT / source, to, symlinks=True)
+                else:
+                    shutil.copy(ROOT / source, to)
+    (install,) = (rest for word, rest in instructions(file) if word == "RUN" and "pip install" in rest)
+    named = [each.strip('"').partition("[")[0] for each in install.split() if each.strip('"').startswith(".")]
+    wheels = tmp_path / "wheels"
+    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), *named], tmp_path)
+    assert len(list(wheels.glob("kohort*.whl"))) == len(named)

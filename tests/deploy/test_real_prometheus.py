@@ -86,5 +86,5 @@ def test_each_panel_shows_something(scrapes: Scrapes, tmp_path: Path) -> None:
             ]
             assert not empty, "\n".join(empty)
             rules = [rule for group in server.ask("rules")["groups"] for rule in group["rules"]]
-            assert len(rules) == 30
+            assert len(rules) == 31
             assert not [rule for rule in rules if rule["health"] == "err"]

@@ -70,6 +70,7 @@ class BrokerCollector(Collector):
             _certificates(sources),
             _throttled(sources),
             _groups(sources),
+            [_lags(sources)],
             _streams(sources),
             _share_groups(sources),
             _logs(sources),
@@ -171,6 +172,25 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
         "Coordinators that still read their log: 0 to 3.",
         sum(loading() for loading in sources.coordinators_loading),
     )
+
+
+def _lags(sources: MetricSources) -> Metric:
+    family = GaugeMetricFamily(
+        "kohort_group_lag_records",
+        "Offsets between what a group has committed and what can be read.",
+        labels=["group", "topic"],
+    )
+    topics = {topic.name: topic for topic in sources.topics()}
+    lags: Counter[tuple[str, str]] = Counter()
+    for shard in sources.group_shards():
+        for group_id, name, index, committed in shard.offsets.entries():
+            topic = topics.get(name)
+            partition = None if topic is None else topic.partition(index)
+            if partition is not None and partition.offline is None:
+                lags[group_id, name] += max(partition.log.last_stable_offset - committed.offset, 0)
+    for place, lag in lags.items():
+        family.add_metric(place, lag)
+    return family
 
 
 def _streams(sources: MetricSources) -> Iterator[Metric]:
