@@ -43,7 +43,7 @@ WITHOUT_SPARK = $(filter-out tests/pipeline%,$(CHOSEN))
 # What ran, and what was left out for a missing program, is counted over both runs. $(1) chooses tests.
 define run_tests
 	@rm -rf .cache/test
-	@$(TOOLS) java kcat maven prometheus
+	@$(TOOLS) java kcat maven
 	@scripts/each "$(BIN)/python -m tests.kernels" \
 	$(if $(WITHOUT_SPARK),"$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)") \
 	$(if $(WITH_SPARK),"$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \

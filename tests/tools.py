@@ -90,9 +90,6 @@ MAVEN: Final = Tool(
 DEBOOTSTRAP: Final = Tool(
     "debootstrap", "which makes the empty roots of make test-fresh", ("debootstrap",), on_path("debootstrap")
 )
-PROMETHEUS: Final = Tool(
-    "promtool", "which judges alerts and dashboards", ("prometheus",), on_path("promtool", "prometheus")
-)
 CHROMIUM: Final = Tool("Chromium", "in which pages of the console are tried", ("chromium",), on_path("chromium"))
 SYSTEMD: Final = Tool("systemd-analyze", "which reads units as systemd does", ("systemd",), on_path("systemd-analyze"))
 TOOLS: Final = {
@@ -101,7 +98,6 @@ TOOLS: Final = {
     "maven": MAVEN,
     "debootstrap": DEBOOTSTRAP,
     "chromium": CHROMIUM,
-    "prometheus": PROMETHEUS,
     "systemd": SYSTEMD,
 }
 

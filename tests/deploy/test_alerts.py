@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
+from tests.deploy.prometheus import PROMETHEUS, program
 from tests.deploy.promql import DEPLOY, RULES, rules_of
-from tests.tools import PROMETHEUS
 
 BROKER: Final = 'job="kohort-broker",instance="b:9090"'
 ONE: Final = 'job="kohort-application",instance="one:8080"'
@@ -126,7 +126,7 @@ CASES: Final = {
 def promtool(*arguments: str | Path) -> str:
     """What promtool says; the test fails if it does."""
     PROMETHEUS.require()
-    ran = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False)
+    ran = subprocess.run([program("promtool") or "", *arguments], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 

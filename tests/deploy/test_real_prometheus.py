@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from tests.deploy.conftest import Scrapes
+from tests.deploy.prometheus import PROMETHEUS, program
 from tests.deploy.promql import DASHBOARDS, RULES
 from tests.deploy.test_dashboards import filled, targets
-from tests.tools import PROMETHEUS
 from tests.waiting import eventually
 from tests.web_server import web_server
 
@@ -59,7 +59,7 @@ def prometheus(directory: Path, jobs: dict[str, str]) -> Iterator[Prometheus]:
     config = directory / "prometheus.yml"
     every = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config.write_text(yaml.safe_dump({"global": every, "rule_files": [*map(str, RULES)], "scrape_configs": scrapes}))
-    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}"]
+    command = [program("prometheus") or "", f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}"]
     with (directory / "log").open("w") as log:
         server = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
         try:
