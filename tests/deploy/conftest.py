@@ -16,6 +16,8 @@ from kohort.spark.monitoring.events import Listeners
 from kohort.spark.monitoring.lag import RecordsLag, StandbyLag
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
+from kohort.spark.queues.counts import QueueCounts
+from kohort.spark.queues.metrics import QueueMetrics
 from tests.broker.certificates import write_stores
 from tests.broker.conftest import serving
 from tests.broker.handlers.conftest import append_records
@@ -30,12 +32,14 @@ class Scrapes(NamedTuple):
 
     broker: bytes
     instance: bytes
+    worker: bytes
 
 
 @pytest.fixture(scope="session")
 def scrapes(tmp_path_factory: pytest.TempPathFactory) -> Scrapes:
     """Of a broker and an instance to which everything has happened that is counted."""
-    return Scrapes(asyncio.run(of_a_broker(tmp_path_factory.mktemp("broker"))), of_an_instance())
+    broker = asyncio.run(of_a_broker(tmp_path_factory.mktemp("broker")))
+    return Scrapes(broker, of_an_instance(), QueueMetrics([QueueCounts("jobs", deliveries={1: 1})]).text())
 
 
 async def of_a_broker(directory: Path) -> bytes:

@@ -120,6 +120,11 @@ CASES: Final = {
     "KohortRecordsDropped": application(
         "kafka_streams_dropped_records_total", "0x8 5x300", "5x300", 'subtopology="0",reason="no key"'
     ),
+    "KohortQueueJobsFail": application("kohort_queue_failed_jobs_total", "0+1x300", "0x8 1x300", 'queue="jobs"'),
+    "KohortQueueDeadLetters": application("kohort_queue_dead_letters_total", "0x8 5x300", "5x300", 'queue="jobs"'),
+    "KohortQueueLosesLocks": application(
+        "kohort_queue_records_total", "0x8 5x300", "5x300", 'queue="jobs",outcome="lost"'
+    ),
 }
 
 

@@ -161,6 +161,7 @@ def test_each_metric_of_the_docs_is_exposed(scrapes: Scrapes) -> None:
     section = (docs / "broker.md").read_text().partition("\n## Metrics\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"\bkohort_[a-z_]+\b", section))
     named |= set(re.findall(r"^\| `(kafka_streams_[a-z_]+)`", (docs / "queries.md").read_text(), re.MULTILINE))
+    named |= set(re.findall(r"`(kohort_queue_[a-z_]+)\{", (docs / "queues.md").read_text()))
     assert not {name for name in named if name not in there and f"{name}_bucket" not in there}
     ours = {
         re.sub("_(bucket|count|sum)$", "", name) for name in there if name.startswith(("kohort_", "kafka_streams_"))

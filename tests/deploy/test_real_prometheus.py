@@ -69,10 +69,15 @@ def prometheus(directory: Path, jobs: dict[str, str]) -> Iterator[Prometheus]:
             server.wait(60)
 
 
+def of_queues(worker: bytes) -> bytes:
+    """What of a worker's metrics an instance hasn't."""
+    return b"".join(line for line in worker.splitlines(True) if b"kohort_queue" in line)
+
+
 @pytest.mark.long
 def test_each_panel_shows_something(scrapes: Scrapes, tmp_path: Path) -> None:
     with web_server() as broker, web_server() as instance:
-        broker.body, instance.body = scrapes
+        broker.body, instance.body = scrapes.broker, scrapes.instance + of_queues(scrapes.worker)
         jobs = {"kohort-broker": broker.url, "kohort-application": instance.url}
         with prometheus(tmp_path, jobs) as server:
             twice = "count(count_over_time(up[1m]) > 1) == 2 and count(up == 1) == 2"
@@ -86,5 +91,5 @@ def test_each_panel_shows_something(scrapes: Scrapes, tmp_path: Path) -> None:
             ]
             assert not empty, "\n".join(empty)
             rules = [rule for group in server.ask("rules")["groups"] for rule in group["rules"]]
-            assert len(rules) == 31
+            assert len(rules) == 34
             assert not [rule for rule in rules if rule["health"] == "err"]
