@@ -54,7 +54,7 @@ test: $(READY) ## The tests, in parallel: make test WORKERS=8 TESTS="tests/clien
 	$(call run_tests)
 
 test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
-	@$(TOOLS) chromium
+	@$(TOOLS) chromium systemd
 	$(call run_tests,-m long)
 
 # Parts of the tests, for quick turns of about two minutes at most: make test-log. CONTRIBUTING.md says what each folder shows.
@@ -71,7 +71,7 @@ AREA_plans := tests/pipeline/test_column_propagation.py tests/pipeline/test_jobs
 AREA_spark := tests/pipeline ## the pipeline on Spark, with whole applications: five minutes
 AREA_cli := tests/cli tests/console tests/schema_registry ## the command and the console
 AREA_interop := tests/interop ## other clients and Apache Kafka: three minutes
-AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py ## the Makefile, the documents and the tools of the tests
+AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py tests/deploy ## the Makefile, the documents, what deploys, and the tools of the tests
 AREAS := $(patsubst AREA_%,%,$(filter AREA_%,$(.VARIABLES)))
 
 $(AREAS:%=test-%): TESTS = $(AREA_$(@:test-%=%))

@@ -12,8 +12,9 @@ import pytest
 from kohort import extras
 from kohort.extras import MissingExtraError, require
 
-OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jinja2", "jwt", "matplotlib", "numba", "numpy", "ortools",
-             "pandas", "pyarrow", "pyspark", "pyspark_kohort", "rocksdict", "yaml")  # fmt: skip
+OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jinja2", "jwt", "matplotlib", "numba", "numpy",
+             "opentelemetry", "ortools", "pandas", "pyarrow", "pyspark", "pyspark_kohort", "rocksdict",
+             "yaml")  # fmt: skip
 ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
 SPARK = (
     "kohort-spark, numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark and rocksdict: "
@@ -221,6 +222,16 @@ def test_an_application_says_what_running_it_needs(monkeypatch: pytest.MonkeyPat
         MissingExtraError, match=r"a streams application needs rocksdict: pip install 'kohort\[spark\]'"
     ):
         StreamsApp("a", bootstrap_servers="localhost:1").run()
+
+
+def test_telemetry_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kohort.spark.monitoring.telemetry import OpenTelemetry
+
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(
+        MissingExtraError, match=r"^telemetry needs opentelemetry-api: pip install 'kohort\[opentelemetry\]'$"
+    ):
+        OpenTelemetry("a")
 
 
 def test_one_package_that_is_missing_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:

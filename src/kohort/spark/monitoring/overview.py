@@ -167,6 +167,13 @@ class Overview(Listener):
             return "restoring"
         return "running"
 
+    def why_unready(self) -> str | None:
+        """Why it doesn't run with all the tasks that it has: its state, or "restoring"; None if it does."""
+        state = self.state()
+        if state != "running":
+            return state
+        return "restoring" if self.restores or (self.now is not None and self.now.restoring) else None
+
     # Pages -----------------------------------------------------------------------------------------------------
 
     def health_page(self) -> dict[str, Any]:

@@ -80,6 +80,7 @@ async def _run(
     stopping: Shutdown,
 ) -> None:
     from kohort.spark.jobs.session_settings import session_settings
+    from kohort.spark.monitoring.telemetry import OpenTelemetry
     from kohort.spark.observability import Observability
     from kohort.spark.queries.store_infos import store_infos
 
@@ -131,6 +132,9 @@ async def _run(
         )
         stack.push_async_callback(service.close)
         instance.tell(*listeners, *service.listeners)
+        for telemetry in (each for each in listeners if isinstance(each, OpenTelemetry)):
+            telemetry.bridge(service.registry)
+            stack.callback(telemetry.unbridge)
         if progress:
             stop_progress_bar(spark)
         largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
