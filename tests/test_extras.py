@@ -32,7 +32,8 @@ NEED_ARROW = {
 }  # fmt: skip
 NEED_MORE = (
     "kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document", "kohort.cli.client.app_report",
-    "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.server",
+    "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.placement_pages",
+    "kohort.console.server",
 )  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""
 

@@ -30,6 +30,8 @@ PAGES = {
     "filtered": "/groups?q=no+such+group",
     "classic": "/group?" + urlencode({"id": HTML}),
     "streams": "/group?id=app",
+    "placement": "/group/placement?id=app&add=2&standbys=1",
+    "task": "/group/placement?id=app&task=0_1",
     "topics": "/topics",
     "topic": "/topic?name=orders",
     "records": "/records?topic=orders",

@@ -22,6 +22,7 @@ from kohort.console.group_page import GroupReport, group_view, headings
 from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
 from kohort.console.pages import Pages
+from kohort.console.placement_pages import PlacementPages
 from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
 from kohort.console.record_reader import RecordReader
 from kohort.console.record_text import Form, shown
@@ -120,6 +121,7 @@ class ConsoleServer:
                 web.get("/topic", self._topic),
                 web.get("/records", self._records_page),
                 web.get("/static/{name}", _static),
+                *PlacementPages(self._watcher, self._reader, self._page).routes(),
             ]
         )
         self._runner = web.AppRunner(
