@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +13,7 @@ import pytest
 
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
+from kohort.client.streams_member import Lost, Revoked, StreamsMember, Subtopology, Topology
 from kohort.client.types import TopicPartition
 from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
@@ -47,11 +48,11 @@ class Tab:
     Attributes:
         page: Playwright's.
         at: the console.
-        admin: of the cluster.
+        admin, servers: of the cluster.
     """
 
-    def __init__(self, page: Any, at: Console, admin: Admin) -> None:
-        self.page, self.at, self.admin = page, at, admin
+    def __init__(self, page: Any, at: Console, admin: Admin, servers: str) -> None:
+        self.page, self.at, self.admin, self.servers = page, at, admin, servers
         self.complaints: list[str] = []
         page.on("console", lambda message: self._console(message))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -70,6 +71,12 @@ class Tab:
     async def text(self, name: str) -> str:
         """One of the texts that change."""
         return str(await self.page.text_content(f"[data-text={name}]"))
+
+    def owners(self, group_id: str) -> set[str | None]:
+        """The static names of members that have tasks, as the console has seen them last."""
+        report = self.at.watcher.report(group_id)
+        members = () if report is None else report.group.members
+        return {each.instance_id for each in members if each.streams is not None and each.streams.tasks}
 
     async def becomes(self, name: str, text: str) -> None:
         """Waits for such a text."""
@@ -92,7 +99,7 @@ def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
             browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
             try:
                 page = await (await browser.new_context(**context)).new_page()
-                tab = Tab(page, at, admin)
+                tab = Tab(page, at, admin, servers)
                 await work(tab)
                 assert tab.complaints == []
             finally:
@@ -159,6 +166,55 @@ def test_a_page_that_is_open_shows_what_changes() -> None:
         assert await rows.count() == 2
         await tab.page.get_by_role("link", name=f"b{HTML}").click()
         assert await tab.page.text_content("h1") == f"b{HTML}"
+
+    in_browser(work)
+
+
+def test_a_rebalance_is_seen_while_it_happens() -> None:
+    """A member joins: the time line has tasks of two members then, and the table says which have moved."""
+    topology = Topology({"0": Subtopology(source_topics=["orders"])})
+
+    async def answer(member: StreamsMember) -> None:
+        async for event in member:
+            if isinstance(event, Revoked | Lost):
+                member.closed(*event.tasks)
+
+    async def work(tab: Tab) -> None:
+        servers = tab.servers
+        async with AsyncExitStack() as stack:
+
+            async def join(name: str) -> None:
+                member = await stack.enter_async_context(StreamsMember(servers, "moving", topology, instance_id=name))
+                task = asyncio.create_task(answer(member))
+                stack.callback(task.cancel)
+
+            await join("first")
+            while tab.owners("moving") != {"first"}:
+                await tab.at.watcher.look()
+            await tab.open("/group?id=moving")
+            assert [await tab.text(f"'timeline owner {row}'") for row in (0, 1)] == ["first", "first"]
+            await join("second")
+            while tab.owners("moving") != {"first", "second"}:
+                await tab.at.watcher.look()
+            await tab.page.locator("[data-table=moves] td", has_text="second").first.wait_for()
+            assert {await tab.text(f"'timeline owner {row}'") for row in (0, 1)} == {"first", "second"}
+            assert await tab.page.get_attribute("[data-d='timeline active 1']", "d")
+            assert await tab.text("'timeline name 1'") == "second"
+
+    in_browser(work)
+
+
+def test_what_if_is_filled_in() -> None:
+    async def work(tab: Tab) -> None:
+        await tab.open("/group?id=app")
+        await tab.page.get_by_role("link", name="Why tasks are where they are").click()
+        await tab.page.get_by_label("Instances more").fill("1")
+        await tab.page.get_by_label("Standbys of each task").fill("1")
+        await tab.page.get_by_role("button", name="Show").click()
+        assert await tab.page.text_content("#summary") == "After these changes, 1 task would move."
+        assert await tab.page.get_by_label("Instances more").input_value() == "1"
+        await tab.page.get_by_role("link", name="0_1").click()
+        await tab.page.get_by_role("heading", name="Why task 0_1 is where it is").wait_for()
 
     in_browser(work)
 

@@ -124,7 +124,7 @@ def test_all_that_there_is_to_say_of_a_task() -> None:
 def test_rows_of_what_would_be() -> None:
     comparison = compare(PAIR, [Add(1, None, {})], {"optimal": optimal})
     columns, metrics = metric_rows(comparison)
-    assert columns == ("", "Now", "Then")
+    assert columns == ("Metric", "Now", "Then")
     assert [cell.text for cell in metrics["active tasks of a member"]] == ["active tasks of a member", "4", "2 to 3"]
     (outcome,) = comparison.outcomes.values()
     assert {row[2].text for row in move_rows(outcome, NAMES).values()} == {"new-1"}

@@ -97,7 +97,7 @@ def metric_rows(comparison: Comparison) -> tuple[tuple[str, ...], Rows]:
     for name, measure in change_measures([other], changes=now is not None):
         before = () if now is None else (Cell(""),)
         rows[f"change {name}"] = (_text(name.strip()), *before, _measured(measure(other)))
-    return ("", "Then") if now is None else ("", "Now", "Then"), rows
+    return ("Metric", "Then") if now is None else ("Metric", "Now", "Then"), rows
 
 
 def _measured(measured: Measured) -> Cell:

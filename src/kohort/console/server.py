@@ -14,7 +14,7 @@ from aiohttp import web
 
 from kohort.client.errors import ClientError
 from kohort.client.time_limit import time_limit
-from kohort.console import group_list, topic_pages
+from kohort.console import group_list, timeline, topic_pages
 from kohort.console.chart import HEIGHT, WIDTH
 from kohort.console.cluster_reader import ClusterReader, explain
 from kohort.console.group_list import Choice
@@ -26,6 +26,7 @@ from kohort.console.placement_pages import PlacementPages
 from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
 from kohort.console.record_reader import RecordReader
 from kohort.console.record_text import Form, shown
+from kohort.console.topology_graph import graph
 from kohort.console.watcher import Watcher
 from kohort.protocol.errors import ErrorCode, KafkaError
 
@@ -242,6 +243,8 @@ class ConsoleServer:
             headings=headings(report.group.type),
             chart_width=WIDTH,
             chart_height=HEIGHT,
+            line=timeline,
+            graph=None if report.group.topology is None else graph(report.group.topology),
         )
 
     async def _group_events(self, request: web.Request) -> web.StreamResponse:
@@ -261,7 +264,9 @@ class ConsoleServer:
     def _group_view(self, report: GroupReport) -> View:
         group_id = report.group.group_id
         known = self._watcher.book.groups[group_id]
-        return group_view(report, self._watcher.book.history(group_id), known.trend)
+        rates = self._watcher.flows.rates(group_id)
+        times = self._watcher.times.of(group_id)
+        return group_view(report, self._watcher.book.history(group_id), known.trend, rates, times)
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)
