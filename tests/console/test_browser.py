@@ -18,6 +18,7 @@ from kohort.client.types import TopicPartition
 from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
 from tests.console.running import Console, console
+from tests.console.test_store_pages import Answers, instance
 from tests.interop.toolchains import BUILD_S, axe, playwright
 from tests.tools import CHROMIUM
 
@@ -95,7 +96,7 @@ def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
         sys.path.remove(str(playwright()))
 
     async def whole() -> None:
-        async with cluster() as (servers, admin), console(servers) as at, async_playwright() as driver:
+        async with cluster() as (servers, admin), console(servers, stores=True) as at, async_playwright() as driver:
             browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
             try:
                 page = await (await browser.new_context(**context)).new_page()
@@ -134,16 +135,34 @@ def test_everybody_can_use_the_pages(scheme: str, width: int) -> None:
         found = []
         for name, path in PAGES.items():
             await tab.open(path)
-            await tab.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-            session = await tab.page.context.new_cdp_session(tab.page)  # past the content security policy
-            await session.send("Runtime.evaluate", {"expression": axe()})
-            violations = (await tab.page.evaluate("axe.run()"))["violations"]
-            found += [(name, each["id"], [node["html"][:200] for node in each["nodes"]]) for each in violations]
-            if await tab.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                found.append((name, "wider than the screen", []))
+            found += await violations(tab, name)
+        listed = {"stores": [{"name": HTML, "key": {"k": "string"}, "subtopology": "0", "partitions": 1, "here": []}]}
+        rows = {"store": HTML, "rows": [{"key": HTML, "value": {"v": HTML}}], "next": "/stores/x?after=1"}
+        answers: Answers = {"/stores": (200, listed), "/stores/s": (200, rows)}
+        topology = Topology({"0": Subtopology(source_topics=["orders"])})
+        async with (
+            instance(answers, []) as endpoint,
+            StreamsMember(tab.servers, "stores", topology, user_endpoint=endpoint) as member,
+        ):
+            await anext(member)
+            await tab.open("/group/stores?id=stores&store=s")
+            await tab.page.get_by_role("link", name="Next").wait_for()
+            found += await violations(tab, "stores")
         assert found == []
 
     in_browser(work, color_scheme=scheme, viewport={"width": width, "height": 740})
+
+
+async def violations(tab: Tab, name: str) -> list[tuple[str, str, list[str]]]:
+    """What isn't as it should be on the page that is open."""
+    await tab.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    session = await tab.page.context.new_cdp_session(tab.page)  # past the content security policy
+    await session.send("Runtime.evaluate", {"expression": axe()})
+    against = (await tab.page.evaluate("axe.run()"))["violations"]
+    found = [(name, each["id"], [node["html"][:200] for node in each["nodes"]]) for each in against]
+    if await tab.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        found.append((name, "wider than the screen", []))
+    return found
 
 
 def test_a_page_that_is_open_shows_what_changes() -> None:

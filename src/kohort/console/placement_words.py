@@ -92,12 +92,20 @@ def metric_rows(comparison: Comparison) -> tuple[tuple[str, ...], Rows]:
     now = None if comparison.now is None else comparison.now.metrics
     found = [other] if now is None else [now, other]
     rows: Rows = {}
+    above = ""
     for name, measure in state_measures(found):
-        rows[name] = (_text(name.strip()), *(_measured(measure(of)) for of in found))
+        above = above if name.startswith(" ") else name
+        rows[_whole(above, name)] = (_text(_whole(above, name)), *(_measured(measure(of)) for of in found))
     for name, measure in change_measures([other], changes=now is not None):
+        above = above if name.startswith(" ") else name
         before = () if now is None else (Cell(""),)
-        rows[f"change {name}"] = (_text(name.strip()), *before, _measured(measure(other)))
+        rows[_whole(above, name)] = (_text(_whole(above, name)), *before, _measured(measure(other)))
     return ("Metric", "Then") if now is None else ("Metric", "Now", "Then"), rows
+
+
+def _whole(above: str, name: str) -> str:
+    """A metric's name by itself: that of a part has the one of the whole before it."""
+    return f"{above}: {name.strip()}" if name.startswith(" ") else name
 
 
 def _measured(measured: Measured) -> Cell:

@@ -26,6 +26,7 @@ from kohort.console.placement_pages import PlacementPages
 from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
 from kohort.console.record_reader import RecordReader
 from kohort.console.record_text import Form, shown
+from kohort.console.store_pages import StorePages
 from kohort.console.topology_graph import graph
 from kohort.console.watcher import Watcher
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -82,6 +83,7 @@ class ConsoleServer:
         cluster: how the cluster is called on all pages.
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
+        stores: whether it asks instances of streams groups, where members say they are, for keys and values.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class ConsoleServer:
         host: str = "127.0.0.1",
         port: int = 0,
         names: Collection[str] = (),
+        stores: bool = False,
     ) -> None:
         self._watcher = watcher
         self._reader = reader
@@ -101,6 +104,7 @@ class ConsoleServer:
         self._pages = Pages(cluster)
         self._address = host, port
         self._names = frozenset(name.lower() for name in names)
+        self._stores = StorePages(watcher, self._page) if stores else None
         self._streams = 0
         self._runner: web.AppRunner | None = None
 
@@ -123,6 +127,7 @@ class ConsoleServer:
                 web.get("/records", self._records_page),
                 web.get("/static/{name}", _static),
                 *PlacementPages(self._watcher, self._reader, self._page).routes(),
+                *(() if self._stores is None else self._stores.routes()),
             ]
         )
         self._runner = web.AppRunner(
@@ -244,6 +249,7 @@ class ConsoleServer:
             chart_width=WIDTH,
             chart_height=HEIGHT,
             line=timeline,
+            stores=self._stores is not None,
             graph=None if report.group.topology is None else graph(report.group.topology),
         )
 

@@ -27,7 +27,7 @@ GAP: Final = 90
 
 _SPACE: Final = 22
 _EDGE: Final = 8
-_LONGEST: Final = 26
+_LONGEST: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
