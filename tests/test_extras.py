@@ -33,7 +33,8 @@ NEED_ARROW = {
 }  # fmt: skip
 NEED_MORE = (
     "kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document", "kohort.cli.client.app_report",
-    "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.server",
+    "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.placement_pages",
+    "kohort.console.server", "kohort.console.store_pages",
     *(f"kohort.console.{name}_routes" for name in ("record", "topic", "wire")),
 )  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""

@@ -194,7 +194,7 @@ def test_locks_have_time_left_and_holders_have_records() -> None:
     report = GroupReport(group, {TopicPartition("t", 0): PartitionLag(0, 10, 10, in_flight=tuple(in_flight))})
 
     def rows(name: str, now: int) -> list[list[str]]:
-        view = group_view(report, History(), trend([]), now)
+        view = group_view(report, History(), trend([]), now_ms=now)
         return [[cell.text for cell in cells] for cells in view.tables[name].rows.values()]
 
     assert rows("holders", 10_000) == [["m", "5", "2", "2 s", "2 s"], ["n", "1", "3", "over", "over"]]

@@ -142,7 +142,9 @@ def test_a_streams_group_has_tasks_and_a_topology(servers: str) -> None:
         async with console(servers) as at:
             page = page_of(await at.page("/group", id="app"))
             assert ["0_2", f"{member[:12]}…", "–", "–"] in page.rows
-            assert ["0", "orders", "–", "app-store-changelog"] in page.rows
+            assert ["0", "orders", "orders: 0/s written", "–", "app-store-changelog"] in page.rows
+            assert (page.texts["rate topic orders"], page.texts.get("rate part 0", "")) == ("0/s written", "")
+            assert len([each for each in page.elements("path") if each.get("class") == "arrow"]) == 1
             assert page.texts["topology_epoch"] == "0"
             assert "Warm-up" in [cell for row in page.rows for cell in row]
 

@@ -44,6 +44,10 @@ def command(
     every: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, max=3_600, help="From one look at the groups to the next.")
     ] = 2.0,
+    stores: Annotated[
+        bool,
+        typer.Option("--stores", help="Show stores of streams groups: asks the addresses that members tell, by HTTP."),
+    ] = False,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", callback=check_timeout, help="To find the cluster, and for its answers.")
     ] = DEFAULT_TIMEOUT,
@@ -99,6 +103,7 @@ def command(
                 port=port,
                 names=names,
                 growth=growth,
+                stores=stores,
             )
             try:
                 try:

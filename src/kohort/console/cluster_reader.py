@@ -10,9 +10,11 @@ from kohort.client.administration.configs import ConfigEntry, ConfigResource, Re
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
 from kohort.client.administration.offsets import OffsetSpec
 from kohort.client.errors import ClientError, PartialFailureError
+from kohort.client.placed_group import read_placed_group
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.console.group_page import GroupReport
 from kohort.console.topic_pages import TopicReport
+from kohort.coordinator.placement.model import Group
 from kohort.protocol.errors import KafkaError
 
 __all__ = ["ClusterReader", "explain"]
@@ -65,6 +67,14 @@ class ClusterReader:
             return {str(group_id): group for group_id, group in error.done.items()}
         except KafkaError:  # of the only one
             return {}
+
+    async def placed(self, group_id: str) -> tuple[Group, list[str]]:
+        """A streams group as placement has it, and what couldn't be found out, in sentences.
+
+        Raises:
+            NotPlaceableError: it has no tasks that can be placed; says why.
+        """
+        return await read_placed_group(self._admin, group_id)
 
     async def topics(self) -> dict[str, TopicInfo]:
         """All topics by name, Kafka's own ones, too."""

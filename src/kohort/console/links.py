@@ -10,6 +10,11 @@ def group_link(group_id: str) -> str:
     return "/group?" + urlencode({"id": group_id})
 
 
+def placement_link(group_id: str, task: str | None = None) -> str:
+    """The page of a group's placement, or of a task's place."""
+    return "/group/placement?" + urlencode({"id": group_id} | ({} if task is None else {"task": task}))
+
+
 def topic_link(topic: str) -> str:
     """The page of a topic."""
     return "/topic?" + urlencode({"name": topic})

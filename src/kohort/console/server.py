@@ -15,7 +15,7 @@ from aiohttp import web
 from kohort.client.administration.group_types import GroupType
 from kohort.client.errors import ClientError
 from kohort.client.time_limit import time_limit
-from kohort.console import group_list, topic_pages
+from kohort.console import group_list, timeline, topic_pages
 from kohort.console.chart import HEIGHT, WIDTH
 from kohort.console.cluster_reader import ClusterReader, explain
 from kohort.console.group_list import Choice
@@ -24,11 +24,14 @@ from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
 from kohort.console.open_pages import OpenPages
 from kohort.console.pages import Pages
+from kohort.console.placement_pages import PlacementPages
 from kohort.console.record_ranges import ChoiceError
 from kohort.console.record_reader import RecordReader
 from kohort.console.record_routes import record_routes
+from kohort.console.store_pages import StorePages
 from kohort.console.topic_routes import topic_routes, topic_view
 from kohort.console.topic_watcher import TopicWatcher
+from kohort.console.topology_graph import graph
 from kohort.console.watcher import Watcher
 from kohort.console.wire_routes import wire_routes
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -86,6 +89,7 @@ class ConsoleServer:
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
         growth: what is known of topics; it runs beside.
+        stores: whether it asks instances of streams groups, where members say they are, for keys and values.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class ConsoleServer:
         port: int = 0,
         names: Collection[str] = (),
         growth: TopicWatcher | None = None,
+        stores: bool = False,
     ) -> None:
         self._growth = growth or TopicWatcher(reader)
         self._watcher = watcher
@@ -107,6 +112,7 @@ class ConsoleServer:
         self._pages = Pages(cluster)
         self._address = host, port
         self._names = frozenset(name.lower() for name in names)
+        self._stores = StorePages(watcher, self._page) if stores else None
         self._streams = 0
         self._runner: web.AppRunner | None = None
 
@@ -130,6 +136,8 @@ class ConsoleServer:
                 web.get("/static/{name}", _static),
                 *wire_routes(self._page),
                 *topic_routes(self._growth, self._stream),
+                *PlacementPages(self._watcher, self._reader, self._page).routes(),
+                *(() if self._stores is None else self._stores.routes()),
             ]
         )
         self._runner = web.AppRunner(
@@ -254,6 +262,9 @@ class ConsoleServer:
             headings=headings(report.group.type),
             chart_width=WIDTH,
             chart_height=HEIGHT,
+            line=timeline,
+            stores=self._stores is not None,
+            graph=None if report.group.topology is None else graph(report.group.topology),
         )
 
     async def _group_events(self, request: web.Request) -> web.StreamResponse:
@@ -273,7 +284,10 @@ class ConsoleServer:
     def _group_view(self, report: GroupReport) -> View:
         group_id = report.group.group_id
         known = self._watcher.book.groups[group_id]
-        return group_view(report, self._watcher.book.history(group_id), known.trend, time.time_ns() // 1_000_000)
+        now_ms = time.time_ns() // 1_000_000
+        rates = self._watcher.flows.rates(group_id)
+        times = self._watcher.times.of(group_id)
+        return group_view(report, self._watcher.book.history(group_id), known.trend, rates, times, now_ms)
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 from kohort.client.administration.group_types import GroupListing, GroupType
 from kohort.client.errors import PartialFailureError
 from kohort.console.cluster_reader import ClusterError, explain
+from kohort.console.flow import FlowBook
 from kohort.console.group_book import GroupBook, Summary
 from kohort.console.group_page import GroupReport
 from kohort.console.open_pages import OpenPages
+from kohort.console.task_times import TimesBook
 
 EVERY_S: Final = 2.0
 """From one look to the next."""
@@ -51,6 +54,8 @@ class Watcher(OpenPages):
 
     Attributes:
         book: all groups, in short, with histories.
+        times: which members of streams groups have had which tasks.
+        flows: how quickly streams groups' topics are written and read.
         problem: why the last look failed; "" if it didn't.
     """
 
@@ -62,6 +67,8 @@ class Watcher(OpenPages):
         self._reports: dict[str, GroupReport] = {}
         self._looking = asyncio.Lock()
         self.book = GroupBook()
+        self.flows = FlowBook()
+        self.times = TimesBook()
         self.problem = ""
 
     async def run(self) -> None:
@@ -114,6 +121,11 @@ class Watcher(OpenPages):
         now = asyncio.get_running_loop().time()
         summaries = {group_id: Summary(len(each.group.members), each.total) for group_id, each in reports.items()}
         self.book.looked(now, summaries, group_ids)
+        # Those of open pages come first, and are the last to be forgotten.
+        streams = [each for each in reversed(list(group_ids)) if types[each] is GroupType.STREAMS and each in reports]
+        self.flows.looked(now, ((group_id, reports[group_id].lag) for group_id in streams))
+        for group_id in streams:
+            self.times.looked(now, int(time.time() * 1000), reports[group_id].group)
         open_pages = self.shown()
         self._reports = {
             group_id: report

@@ -50,6 +50,8 @@ def duration(seconds: float) -> str:
 def pace(per_second: float) -> str:
     """Records a second, with the digits that matter."""
     size = abs(per_second)
+    if not size:
+        return "0/s"
     return f"{size:,.0f}/s" if size >= 10 else f"{size:.1f}/s" if size >= 0.1 else f"{size * 60:.1f}/min"
 
 

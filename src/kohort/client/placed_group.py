@@ -18,17 +18,22 @@ if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
 
-async def read_live_group(admin: Admin, group_id: str) -> tuple[Group, list[str]]:
+class NotPlaceableError(ClientError):
+    """A group that has no tasks to place: it is of another type, or has no topology that can run."""
+
+
+async def read_placed_group(admin: Admin, group_id: str) -> tuple[Group, list[str]]:
     """Returns the group as it is now, and what couldn't be found out about it, in sentences.
 
     Members have their current assignment; a task that is moving between two members is no member's.
 
     Raises:
-        ClientError, KafkaError, PartialFailureError: the cluster doesn't answer, or the group can't be placed.
+        NotPlaceableError: the group can't be placed; says why.
+        ClientError, KafkaError, PartialFailureError: the cluster doesn't answer, or refuses.
     """
     described = (await admin.groups.describe(group_id))[group_id]
     if described.type is not GroupType.STREAMS:
-        raise ClientError(f"{group_id} is a {described.type} group; only streams groups have tasks to place")
+        raise NotPlaceableError(f"{group_id} is a {described.type} group; only streams groups have tasks to place")
     subtopologies = await _subtopologies(admin, described)
     configs, notes = await _configs(admin, group_id)
     tasks = {TaskId(each.id, partition) for each in subtopologies for partition in range(each.partitions)}
@@ -50,14 +55,14 @@ async def read_live_group(admin: Admin, group_id: str) -> tuple[Group, list[str]
     try:
         check(group)
     except ValueError as error:
-        raise ClientError(f"{group_id} is described as it can't be: {error}") from None
+        raise NotPlaceableError(f"{group_id} is described as it can't be: {error}") from None
     return group, notes
 
 
 async def _subtopologies(admin: Admin, described: GroupDescription) -> tuple[SubtopologyTasks, ...]:
     """Each subtopology, with as many tasks as its largest source topic has partitions."""
     if described.topology is None:
-        raise ClientError(
+        raise NotPlaceableError(
             f"{described.group_id} has no topology that can run ({described.state}): are its source topics there?"
         )
     topics = await admin.topics.describe(*described.topology.readers)

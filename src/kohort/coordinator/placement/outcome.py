@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from kohort.cli.placing.what_if import Change, after_placement
 from kohort.coordinator.placement.metrics import Metrics, Restore, RestoreCosts, measure
 from kohort.coordinator.placement.model import Group, Placement
+from kohort.coordinator.placement.what_if import Change, after_placement
 from kohort.streams.tasks import TaskId
 
 Assignor = Callable[[Group], Placement]
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `kohort place` found.
+    """The present placement, and those of assignors.
 
     Attributes:
         now: the placement before anything is changed or placed; None if no member has tasks.
@@ -74,7 +74,7 @@ def compare(group: Group, changes: Iterable[Change], assignors: Mapping[str, Ass
     changes = list(changes)
     if changes and group.members and not has_tasks(group):
         group = after_placement(group, next(iter(assignors.values()))(group))
-    now = _now(group) if has_tasks(group) else None
+    now = present(group) if has_tasks(group) else None
     changed = group
     for change in changes:
         changed = change.applied(changed)
@@ -91,8 +91,8 @@ def has_tasks(group: Group) -> bool:
     return any(member.active for member in group.members)
 
 
-def _now(group: Group) -> Outcome:
-    """Returns the present placement, without tasks that don't exist."""
+def present(group: Group) -> Outcome:
+    """Returns the placement that members have, without tasks that don't exist."""
     there = {subtopology.id: subtopology.partitions for subtopology in group.subtopologies}
     active: dict[TaskId, str] = {}
     standby: dict[TaskId, tuple[str, ...]] = {}

@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final, TypeAlias
 
-from kohort.cli.placing.group_file import MOST_MEMBERS, MOST_STANDBYS
 from kohort.coordinator.placement.model import Group, Member, Placement
 from kohort.streams.tasks import Role, TaskId
+
+MOST_MEMBERS: Final = 100_000
+MOST_STANDBYS: Final = 1_000
 
 _ADD: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?((?:,[^=,]+=[^,]*)*)")
 
