@@ -55,7 +55,7 @@ OFF: Final = LEAST | {
 }
 
 long = pytest.mark.long
-with_helm = pytest.mark.timeout(MAVEN_S)
+pytestmark = pytest.mark.timeout(MAVEN_S)
 """The first test that needs Helm fetches it, or waits for who does."""
 
 
@@ -139,7 +139,6 @@ def test_the_chart_is_of_this_version() -> None:
 
 
 @long
-@with_helm
 @pytest.mark.parametrize("values", [LEAST, MUCH, OFF], ids=["least", "much", "off"])
 def test_helm_has_nothing_against_it(values: dict[str, Any], tmp_path: Path) -> None:
     """The library lints a chart with its own values alone, so these become a copy's."""
@@ -149,7 +148,6 @@ def test_helm_has_nothing_against_it(values: dict[str, Any], tmp_path: Path) -> 
 
 
 @long
-@with_helm
 def test_helm_would_have_something_against_wrong_values_and_old_interfaces(tmp_path: Path) -> None:
     """So a copy's values are linted, and a warning is enough."""
     said = helm.lint(chart_with(merged(LEAST, {"bootstrapServers": ""}), tmp_path / "values")).output
@@ -165,7 +163,6 @@ def test_helm_would_have_something_against_wrong_values_and_old_interfaces(tmp_p
 
 
 @long
-@with_helm
 def test_helm_refuses_what_the_schema_refuses(tmp_path: Path) -> None:
     answer = helm.template(CHART, written(LEAST | {"replica": 3}, tmp_path))
     assert answer.output == ""
@@ -173,7 +170,6 @@ def test_helm_refuses_what_the_schema_refuses(tmp_path: Path) -> None:
 
 
 @long
-@with_helm
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize("values", [LEAST, MUCH, OFF], ids=["least", "much", "off"])
 def test_kubernetes_takes_it(values: dict[str, Any], version: str, tmp_path: Path) -> None:
@@ -188,7 +184,6 @@ def test_kubernetes_takes_it(values: dict[str, Any], version: str, tmp_path: Pat
 
 
 @long
-@with_helm
 def test_an_instance_is_the_same_member_after_a_restart_and_has_time_to_stop(tmp_path: Path) -> None:
     manifests = rendered(LEAST, tmp_path)
     spec = only(manifests, "StatefulSet")["spec"]
@@ -205,7 +200,6 @@ def test_an_instance_is_the_same_member_after_a_restart_and_has_time_to_stop(tmp
 
 
 @long
-@with_helm
 def test_probes_ask_what_restarts_help_and_what_is_ready(tmp_path: Path) -> None:
     spec = only(rendered(LEAST, tmp_path), "StatefulSet")["spec"]
     (container,) = spec["template"]["spec"]["containers"]
@@ -214,7 +208,6 @@ def test_probes_ask_what_restarts_help_and_what_is_ready(tmp_path: Path) -> None
 
 
 @long
-@with_helm
 def test_pods_are_found_by_their_services_and_may_do_little(tmp_path: Path) -> None:
     manifests = rendered(MUCH, tmp_path)
     stateful = only(manifests, "StatefulSet")
@@ -239,7 +232,6 @@ def test_pods_are_found_by_their_services_and_may_do_little(tmp_path: Path) -> N
 
 
 @long
-@with_helm
 def test_prometheus_gives_instances_the_job_of_the_alerts(tmp_path: Path) -> None:
     manifests = rendered(MUCH, tmp_path)
     monitor = only(manifests, "ServiceMonitor")["spec"]
