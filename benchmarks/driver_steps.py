@@ -25,7 +25,7 @@ from rich.table import Table
 
 from benchmarks.pipeline.tree import cpu_seconds, members
 from kohort.spark import StreamsApp, avg, count, value_state, window
-from kohort.spark.class_archive import jvm_options
+from kohort.spark.class_archive import archive_path, jvm_options, option
 from kohort.spark.program.streams import Stream
 from kohort.spark.testing import TestDriver
 from kohort.spark.testing.session import local_session
@@ -51,13 +51,17 @@ def main() -> int:
     """Measure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.driver_steps", description=__doc__)
     parser.add_argument("--steps", type=int, default=20, help="of each program, after its first")
-    parser.add_argument("--quick", action="store_true", help="two programs, two steps: for CI")
+    parser.add_argument("--quick", action="store_true", help="two programs, two steps, a session, few classes: for CI")
     parser.add_argument("--sessions", type=int, default=5, help="with an archive of classes, and without; 0 for none")
     parser.add_argument("--once", action="store_true", help="only start a session, and print what that takes")
+    parser.add_argument("--archive", action="store_true", help="only make an archive of a session's own classes")
     options = parser.parse_args()
     need(JAVA)
     if options.once:
         print(json.dumps(started()))
+        return 0
+    if options.archive:
+        archive_of_a_session()
         return 0
     began = time.perf_counter()
     local_session()
@@ -80,7 +84,7 @@ def main() -> int:
     later = max(median(each.later) for each in found.values()) * 1000
     console.print(f"First steps take {first:.2f} s at most; the aim, {FIRST_S:.0f} s, is {_met(first <= FIRST_S)}")
     with tempfile.TemporaryDirectory() as cache:
-        compare(console, 1 if options.quick else options.sessions, cache)
+        compare(console, options.sessions, cache, quick=options.quick)
     console.print(f"Later ones take {later:.0f} ms at most; the aim, {LATER_MS:.0f} ms, is {_met(later <= LATER_MS)}")
     return 0
 
@@ -92,21 +96,34 @@ def started() -> tuple[float, float]:
     return time.perf_counter() - began, measured(filtered, 1).first
 
 
-def compare(console: Console, sessions: int, cache: str) -> None:
-    """Sessions of processes of their own, by turns without an archive of Spark's classes and with one."""
+def archive_of_a_session() -> None:
+    """An archive with few classes, in a cache without any: the JVM writes it when it ends, after this process."""
+    path = archive_path()
+    if path is None:
+        raise RuntimeError("there is no Java whose version is known")
+    path.parent.mkdir(parents=True)  # fails rather than put it in a better one's place
+    local_session(jvm=option("ArchiveClassesAtExit", path)).stop()
+
+
+def compare(console: Console, sessions: int, cache: str, *, quick: bool) -> None:
+    """Sessions of processes of their own, by turns without an archive of Spark's classes and with one.
+
+    Quickly, it is one with an archive that no programs were run for: the command runs some for most of a minute.
+    """
     if not sessions:
         return
     here = [sys.executable, "-W", "ignore", "-m"]
     with_archive = {**os.environ, "XDG_CACHE_HOME": cache}
-    without = {**os.environ, "XDG_CACHE_HOME": f"{cache}/none"}
+    turns = {"without": {**os.environ, "XDG_CACHE_HOME": f"{cache}/none"}, "with": with_archive}
+    make = ["kohort.cli", "apps", "class-archive"]
+    if quick:
+        sessions, turns, make = 1, {"with": with_archive}, ["benchmarks.driver_steps", "--archive"]
     began = time.perf_counter()
-    subprocess.run(
-        [*here, "kohort.cli", "apps", "class-archive"], env=with_archive, check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run([*here, *make], env=with_archive, check=True, capture_output=True)  # it waits for the JVM, too
     console.print(f"An archive of classes is made in {time.perf_counter() - began:.0f} s")
-    found: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
     for _ in range(sessions):
-        for name, environment in (("without", without), ("with", with_archive)):
+        for name, environment in turns.items():
             said = subprocess.run(
                 [*here, "benchmarks.driver_steps", "--once"], env=environment, check=True, capture_output=True
             )

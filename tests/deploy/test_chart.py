@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +14,12 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.deploy import helm
 from tests.deploy.promql import DEPLOY
-from tests.interop.built_once import built_once
-from tests.interop.toolchains import BUILD_S, FOLDER, GO, python_packages, run
+from tests.interop.java.build import MAVEN_S
+from tests.interop.toolchains import python_packages
 
 CHART: Final = DEPLOY / "helm" / "kohort-application"
-HELM: Final = "helm.sh/helm/v3/cmd/helm@v3.18.4"
 VALIDATE: Final = "kubernetes-validate==1.37.0"
 KUBERNETES: Final = ("1.30", "1.33")
 LEAST: Final = {"image": {"repository": "example.com/flights", "tag": "1"}, "bootstrapServers": "a:9092,b:9092"}
@@ -55,24 +55,8 @@ OFF: Final = LEAST | {
 }
 
 long = pytest.mark.long
-with_toolchains = pytest.mark.timeout(BUILD_S)
-"""The first test that needs Helm builds it."""
-
-
-@functools.cache
-def helm() -> Path:
-    """Helm, built of its sources."""
-
-    def build(target: Path) -> None:
-        program = python_packages(GO) / "go" / "bin" / "go"
-        environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GOBIN": str(target)}
-        run([str(program), "install", HELM], FOLDER, environment)
-
-    return built_once(FOLDER, "helm", [HELM.encode(), GO.encode()], build) / "helm"
-
-
-def helm_says(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([helm(), *arguments], capture_output=True, text=True, check=False)
+pytestmark = pytest.mark.timeout(MAVEN_S)
+"""The first test that needs Helm fetches it, or waits for who does."""
 
 
 def written(values: dict[str, Any], directory: Path) -> Path:
@@ -81,12 +65,19 @@ def written(values: dict[str, Any], directory: Path) -> Path:
     return file
 
 
+def chart_with(values: dict[str, Any], directory: Path) -> Path:
+    """A copy of the chart that has these values for its own."""
+    copy = shutil.copytree(CHART, directory / CHART.name)
+    whole = merged(yaml.safe_load((CHART / "values.yaml").read_text()), values)
+    (copy / "values.yaml").write_text(yaml.safe_dump(whole))
+    return copy
+
+
 def rendered(values: dict[str, Any], directory: Path) -> list[dict[str, Any]]:
     """The manifests of a release `flights` in a namespace `air`."""
-    release = ("template", "flights", CHART, "--namespace", "air", "--kube-version", KUBERNETES[0])
-    ran = helm_says(*release, "--values", written(values, directory))
-    assert ran.returncode == 0, ran.stderr
-    return [manifest for manifest in yaml.safe_load_all(ran.stdout) if manifest]
+    answer = helm.template(CHART, written(values, directory), "flights", "air", KUBERNETES[0])
+    assert not answer.error
+    return [manifest for manifest in yaml.safe_load_all(answer.output) if manifest]
 
 
 def only(manifests: list[dict[str, Any]], kind: str) -> dict[str, Any]:
@@ -148,24 +139,37 @@ def test_the_chart_is_of_this_version() -> None:
 
 
 @long
-@with_toolchains
 @pytest.mark.parametrize("values", [LEAST, MUCH, OFF], ids=["least", "much", "off"])
 def test_helm_has_nothing_against_it(values: dict[str, Any], tmp_path: Path) -> None:
-    ran = helm_says("lint", "--strict", CHART, "--values", written(values, tmp_path))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "0 chart(s) failed" in ran.stdout
+    """The library lints a chart with its own values alone, so these become a copy's."""
+    answer = helm.lint(chart_with(values, tmp_path))
+    assert not answer.error
+    assert answer.output.endswith("Failed: false"), answer.output
 
 
 @long
-@with_toolchains
+def test_helm_would_have_something_against_wrong_values_and_old_interfaces(tmp_path: Path) -> None:
+    """So a copy's values are linted, and a warning is enough."""
+    said = helm.lint(chart_with(merged(LEAST, {"bootstrapServers": ""}), tmp_path / "values")).output
+    assert "[ERROR] values.yaml: - at '/bootstrapServers'" in said
+    assert said.endswith("Failed: true")
+    chart = chart_with(LEAST, tmp_path / "old")
+    (chart / "templates" / "old.yaml").write_text(
+        "{apiVersion: extensions/v1beta1, kind: Ingress, metadata: {name: a}}"
+    )
+    said = helm.lint(chart).output
+    assert ("[WARNING] templates/old.yaml" in said, "[ERROR]" in said) == (True, False)
+    assert said.endswith("Failed: true")
+
+
+@long
 def test_helm_refuses_what_the_schema_refuses(tmp_path: Path) -> None:
-    ran = helm_says("template", CHART, "--values", written(LEAST | {"replica": 3}, tmp_path))
-    assert ran.returncode == 1
-    assert "replica" in ran.stderr
+    answer = helm.template(CHART, written(LEAST | {"replica": 3}, tmp_path))
+    assert answer.output == ""
+    assert "replica" in answer.error
 
 
 @long
-@with_toolchains
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize("values", [LEAST, MUCH, OFF], ids=["least", "much", "off"])
 def test_kubernetes_takes_it(values: dict[str, Any], version: str, tmp_path: Path) -> None:
@@ -180,7 +184,6 @@ def test_kubernetes_takes_it(values: dict[str, Any], version: str, tmp_path: Pat
 
 
 @long
-@with_toolchains
 def test_an_instance_is_the_same_member_after_a_restart_and_has_time_to_stop(tmp_path: Path) -> None:
     manifests = rendered(LEAST, tmp_path)
     spec = only(manifests, "StatefulSet")["spec"]
@@ -197,7 +200,6 @@ def test_an_instance_is_the_same_member_after_a_restart_and_has_time_to_stop(tmp
 
 
 @long
-@with_toolchains
 def test_probes_ask_what_restarts_help_and_what_is_ready(tmp_path: Path) -> None:
     spec = only(rendered(LEAST, tmp_path), "StatefulSet")["spec"]
     (container,) = spec["template"]["spec"]["containers"]
@@ -206,7 +208,6 @@ def test_probes_ask_what_restarts_help_and_what_is_ready(tmp_path: Path) -> None
 
 
 @long
-@with_toolchains
 def test_pods_are_found_by_their_services_and_may_do_little(tmp_path: Path) -> None:
     manifests = rendered(MUCH, tmp_path)
     stateful = only(manifests, "StatefulSet")
@@ -231,7 +232,6 @@ def test_pods_are_found_by_their_services_and_may_do_little(tmp_path: Path) -> N
 
 
 @long
-@with_toolchains
 def test_prometheus_gives_instances_the_job_of_the_alerts(tmp_path: Path) -> None:
     manifests = rendered(MUCH, tmp_path)
     monitor = only(manifests, "ServiceMonitor")["spec"]
