@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from html import unescape
 from typing import Any
 
 import aiohttp
 
 from kohort.client.admin import Admin
 from kohort.client.config import ClientConfig
+from kohort.console.changes.plan import Access
 from kohort.console.cluster_reader import ClusterReader
 from kohort.console.live import View, apply
 from kohort.console.record_reader import RecordReader
 from kohort.console.server import ConsoleServer
 from kohort.console.watcher import Reads, Watcher
 
-__all__ = ["Console", "Stream", "console"]
+__all__ = ["Console", "Stream", "console", "hidden"]
 
 
 @dataclass
@@ -67,6 +70,27 @@ class Console:
             assert answer.status == status, text
             return text
 
+    async def post(self, path: str, status: int = 200, *, origin: str | None = None, **fields: str | list[str]) -> str:
+        """The page that a form leads to, as a browser sends it from a page of the console."""
+        headers = {"Origin": origin or f"http://127.0.0.1:{self.port}"}
+        pairs = [(name, each) for name, some in fields.items() for each in ([some] if isinstance(some, str) else some)]
+        async with self.http.post(path, data=aiohttp.FormData(pairs), headers=headers) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return text
+
+    async def plan(self, where: str, target: str, action: str, **fields: str | list[str]) -> str:
+        """The page that says what a change would do: its form filled in, on the page where it is."""
+        shown = await self.page("/change", **{where: target} if where else {})
+        target_field = {where: target} if where else {}
+        token = hidden(shown, "form_token")
+        return await self.post("/change", form_token=token, action=action, **target_field, **fields)
+
+    async def confirm(self, planned: str, status: int = 200) -> str:
+        """The page that comes when a plan is confirmed."""
+        token, plan = hidden(planned, "form_token"), hidden(planned, "plan")
+        return await self.post("/change/confirm", status, form_token=token, plan=plan)
+
     @asynccontextmanager
     async def stream(self, path: str, **fields: str) -> AsyncIterator[Stream]:
         """The updates of a page, of which the first is there."""
@@ -77,6 +101,13 @@ class Console:
             yield stream
 
 
+def hidden(page: str, name: str) -> str:
+    """The value of a field of a page's first form that has it."""
+    found = re.search(rf'name="{name}" value="([^"]*)"', page)
+    assert found is not None, page
+    return unescape(found[1])
+
+
 @asynccontextmanager
 async def console(servers: str, *, groups: Reads | None = None, **options: Any) -> AsyncIterator[Console]:
     """A console of a cluster, that has looked once; its groups may be made up."""
@@ -84,11 +115,14 @@ async def console(servers: str, *, groups: Reads | None = None, **options: Any) 
         reader = ClusterReader(admin)
         watcher = Watcher(groups or reader)
         await watcher.look()
-        records = RecordReader(ClientConfig(bootstrap_servers=servers), admin)
-        server = ConsoleServer(watcher, reader, records, cluster=servers, **options)
+        config = ClientConfig(bootstrap_servers=servers)
+        records = RecordReader(config, admin)
+        access = Access(admin, config)
+        server = ConsoleServer(watcher, reader, records, access=access, cluster=servers, **options)
         await server.start()
         try:
-            async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http:
+            jar = aiohttp.CookieJar(unsafe=True)  # of an address, too
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}", cookie_jar=jar) as http:
                 yield Console(watcher, http, server.port)
         finally:
             await server.close()

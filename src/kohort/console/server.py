@@ -5,30 +5,41 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, cast
+from urllib.parse import urlencode
 
 from aiohttp import web
 
 from kohort.client.errors import ClientError
 from kohort.client.time_limit import time_limit
 from kohort.console import group_list, topic_pages
+from kohort.console.audit import AuditLog, Who
+from kohort.console.change_pages import ChangePages
+from kohort.console.changes.plan import Access
 from kohort.console.chart import HEIGHT, WIDTH
 from kohort.console.cluster_reader import ClusterReader, explain
+from kohort.console.desk import Desk
 from kohort.console.group_list import Choice
 from kohort.console.group_page import GroupReport, group_view, headings
 from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
+from kohort.console.login import Login
+from kohort.console.login_pages import LoginPages
 from kohort.console.pages import Pages
 from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
 from kohort.console.record_reader import RecordReader
 from kohort.console.record_text import Form, shown
+from kohort.console.sessions import FormTokens, Session, Sessions, is_visitor, new_visitor
+from kohort.console.visit import VISIT, RefusedError, Visit
 from kohort.console.watcher import Watcher
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["ConsoleServer"]
+__all__ = ["ConsoleServer", "Policy"]
 
 MOST_STREAMS: Final = 64
 """Open pages that are kept up to date; one more stays as it was when it came."""
@@ -45,7 +56,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with none at all, browsers don't tell by Origin where a form comes from
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
@@ -67,19 +78,65 @@ _aiohttp_log: Final = logging.getLogger("kohort.console.http")
 
 _aiohttp_log.setLevel(logging.CRITICAL)
 
+_OUTSIDE: Final = frozenset({"/login", "/logout"})
+"""Pages that are there for who hasn't logged in; what is under /static/ is, too."""
+
+_SWEEP_S: Final = 60.0
+"""From one look for sessions whose time is over to the next."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who may look, and what they may do.
+
+    Attributes:
+        login: how somebody logs in; None if all who reach the port may look.
+        write: whether anything may be changed.
+        audit: is told of changes, and of what was refused.
+        tls: of the port; None for plain HTTP.
+    """
+
+    login: Login | None = None
+    write: bool = False
+    audit: AuditLog = field(default_factory=AuditLog)
+    tls: ssl.SSLContext | None = None
+
+
+class _OfVisit:
+    """A part of the desk of who asks, whoever that is: those of others can't be taken by mistake.
+
+    Outside of a request it is that of the console's user.
+    """
+
+    def __init__(self, part: str, own: Desk | None) -> None:
+        self._part = part
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        visit = VISIT.get(None)
+        desk = self._own if visit is None else visit.desk
+        if desk is None:
+            raise RefusedError("Log in first.", 401)
+        return getattr(getattr(desk, self._part), name)
 
 
 class ConsoleServer:
     """Serves the console in an event loop.
 
+    Pages are made with what belongs to who asks: `_watcher`, `_reader` and `_records` are theirs while a request is
+    answered, and there are none before they have logged in.
+
     Args:
         watcher: what is known of groups; it runs beside.
         reader: asks the brokers for topics.
         records: reads records.
+        access: changes things; None if nothing is changed.
         cluster: how the cluster is called on all pages.
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
+        policy: who may look, and what they may do.
     """
 
     def __init__(
@@ -92,15 +149,24 @@ class ConsoleServer:
         host: str = "127.0.0.1",
         port: int = 0,
         names: Collection[str] = (),
+        access: Access | None = None,
+        policy: Policy | None = None,
     ) -> None:
-        self._watcher = watcher
-        self._reader = reader
-        self._records = records
+        self._policy = policy or Policy()
+        self._own = Desk(watcher, reader, records, access)
+        self._watcher = cast(Watcher, _OfVisit("watcher", self._own))
+        self._reader = cast(ClusterReader, _OfVisit("reader", self._own))
+        self._records = cast(RecordReader, _OfVisit("records", self._own))
         self._pages = Pages(cluster)
         self._address = host, port
         self._names = frozenset(name.lower() for name in names)
         self._streams = 0
         self._runner: web.AppRunner | None = None
+        self._cookie = ""
+        self._sweeper: asyncio.Task[None] | None = None
+        self._tokens = FormTokens()
+        self._sessions = Sessions(lambda: asyncio.get_running_loop().time())
+        self._changes = ChangePages(self._page_with, self._policy.audit, self._tokens.fits)
 
     async def start(self) -> None:
         """Starts to listen.
@@ -120,13 +186,35 @@ class ConsoleServer:
                 web.get("/topic", self._topic),
                 web.get("/records", self._records_page),
                 web.get("/static/{name}", _static),
+                web.get("/change", self._changes.forms),
+                web.post("/change", self._changes.plan),
+                web.post("/change/confirm", self._changes.confirm),
             ]
         )
+        if self._policy.login is not None:
+            pages = LoginPages(
+                self._page_with,
+                self._policy.login,
+                self._sessions,
+                self._tokens,
+                self._policy.audit,
+                self._set_cookie,
+            )
+            app.add_routes(
+                [
+                    web.get("/login", pages.form),
+                    web.post("/login", pages.enter),
+                    web.post("/logout", pages.leave),
+                ]
+            )
+            self._sweeper = asyncio.create_task(self._sweep())
         self._runner = web.AppRunner(
             app, access_log=None, logger=_aiohttp_log, handler_cancellation=True, shutdown_timeout=0.5
         )
         await self._runner.setup()
-        await web.TCPSite(self._runner, *self._address).start()
+        await web.TCPSite(self._runner, *self._address, ssl_context=self._policy.tls).start()
+        # Browsers don't tell consoles of one machine apart by their ports.
+        self._cookie = f"kohort-console-{self.port}"
 
     @property
     def port(self) -> int:
@@ -136,26 +224,49 @@ class ConsoleServer:
         return port
 
     async def close(self) -> None:
-        """Stops, and ends open streams. May be called twice."""
+        """Stops, when what is being changed is done, and ends open streams and sessions. May be called twice."""
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+        await self._changes.close()
+        self._sessions.end_all()
+        if self._policy.login is not None:
+            await self._policy.login.close()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self._sessions.end_old()
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuses what no page of the console asks for, and makes a page of each error."""
+        VISIT.set(self._visit(request))
         if not is_allowed(request.headers.get("Host"), self._names):
             return self._message(421, "Another name", "The console isn't known by this name; --allow-host names one.")
-        if _is_from_elsewhere(request):
-            return self._message(403, "Refused", "A page from elsewhere asks for this.")
         try:
+            if _is_from_elsewhere(request):
+                raise RefusedError("A page from elsewhere asks for this.")
+            self._check_post(request)
+            if (to_login := self._to_login(request)) is not None:
+                return _secured(to_login)
             return _secured(await handler(request))
+        except RefusedError as error:
+            if request.method == "POST":
+                self._policy.audit.refused(VISIT.get().who, str(error), action="post", target=request.rel_url.path)
+            return self._message(error.status, "Refused", str(error))
         except ChoiceError as error:
             return self._message(400, "That makes no sense", f"{error}.")
         except web.HTTPNotFound:
             return self._message(404, "Not found", "The console has no such page.")
         except web.HTTPMethodNotAllowed:
-            return self._message(405, "Refused", "The console only shows; it changes nothing.")
+            return self._message(405, "Refused", "This page only shows; it changes nothing.")
+        except web.HTTPRequestEntityTooLarge:
+            return self._message(413, "Too much", "The console takes forms of at most 1 MiB.")
         except web.HTTPException as error:
             _secured(error)
             raise
@@ -171,14 +282,77 @@ class ConsoleServer:
             log.exception("a page failed: %.200r", request.rel_url.raw_path)
             return self._message(500, "A failure of the console", "The log of the console says more.")
 
+    def _visit(self, request: web.Request) -> Visit:
+        """Who asks, by their cookie."""
+        given = request.cookies.get(self._cookie, "")
+        address = request.remote or ""
+        session: Session | None
+        desk: Desk | None
+        if self._policy.login is None:
+            session, desk = None, self._own
+        else:
+            session = self._sessions.find(given)
+            desk = None if session is None else session.desk
+        visitor = given if is_visitor(given) else new_visitor()
+        who = Who("" if session is None else session.user, address)
+        return Visit(who, visitor, visitor != given, self._tokens.of(visitor), session, desk)
+
+    def _check_post(self, request: web.Request) -> None:
+        """Refuses to change anything where nothing may be, or for what isn't a form of the console's own."""
+        if request.path == "/change" and not self._policy.write:
+            raise RefusedError("The console only shows: nothing is changed unless it is started with --write.")
+        if request.method != "POST":
+            return
+        if request.path not in _OUTSIDE and not self._policy.write:
+            raise RefusedError("The console only shows: nothing is changed unless it is started with --write.")
+        origin = request.headers.get("Origin")
+        if origin is None and request.headers.get("Sec-Fetch-Site") != "same-origin":
+            raise RefusedError("It isn't known which page asks for this: the header Origin is missing.")
+        if origin is not None and not is_own(origin, request.headers.get("Host")):
+            raise RefusedError("A page from elsewhere asks for this.")
+
+    def _to_login(self, request: web.Request) -> web.StreamResponse | None:
+        """What is answered to who hasn't logged in, and must; None to others."""
+        path = request.path
+        if self._policy.login is None or VISIT.get().session is not None:
+            return None
+        if path in _OUTSIDE or path.startswith("/static/"):
+            return None
+        if request.method != "GET" or path.endswith("/events"):
+            raise RefusedError("Log in first.", 401)
+        return web.Response(
+            status=303, headers={"Location": "/login?" + urlencode({"next": request.rel_url.raw_path_qs})}
+        )
+
+    def _set_cookie(self, response: web.Response, visitor: str, secure: bool) -> None:
+        response.set_cookie(
+            self._cookie,
+            visitor,
+            path="/",
+            httponly=True,
+            samesite="Strict",
+            secure=secure or self._policy.tls is not None,
+        )
+
     def _message(self, status: int, title: str, text: str) -> web.Response:
-        response = self._page("message", title=title, text=text, here="")
-        response.set_status(status)
-        return response
+        return self._page_with("message", status, title=title, text=text, here="")
 
     def _page(self, name: str, **values: Any) -> web.Response:
-        response = web.Response(text=self._pages.render(name, **values), content_type="text/html")
+        return self._page_with(name, **values)
+
+    def _page_with(self, name: str, status: int = 200, **values: Any) -> web.Response:
+        visit = VISIT.get()
+        text = self._pages.render(
+            name,
+            user=None if visit.session is None else visit.session.user,
+            form_token=visit.form_token,
+            writes=self._policy.write,
+            **values,
+        )
+        response = web.Response(text=text, status=status, content_type="text/html")
         response.headers["Cache-Control"] = "no-store"
+        if visit.is_new and (self._policy.write or self._policy.login is not None):
+            self._set_cookie(response, visit.visitor, False)
         _secured(response)
         return response
 
@@ -270,6 +444,7 @@ class ConsoleServer:
         """Tells a page what changes: all of it first, then after each look what differs."""
         if self._streams >= MOST_STREAMS:
             return self._message(503, "Too many pages", "Too many pages are kept up to date already.")
+        session = VISIT.get().session
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         _secured(response)
         self._streams += 1
@@ -289,6 +464,8 @@ class ConsoleServer:
                         request.transport.abort()  # or the end of the stream would wait to be read
                     return response
                 version = await self._watcher.news(version, _KEEP_ALIVE_S)
+                if session is not None and not self._sessions.use(session):
+                    return response
                 now = view()
                 change = difference(told, now)
                 told = View({**told.texts, **now.texts}, {**told.tables, **now.tables})

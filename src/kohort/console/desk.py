@@ -1,0 +1,42 @@
+"""What one user's pages are made with: all of it asks the cluster by that user's name, and is let do what they may."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kohort.client.admin import Admin
+from kohort.client.config import ClientConfig
+from kohort.console.changes.plan import Access
+from kohort.console.cluster_reader import ClusterReader
+from kohort.console.record_reader import RecordReader
+from kohort.console.watcher import Watcher
+
+__all__ = ["Desk", "desk_of"]
+
+
+class Desk(NamedTuple):
+    """The parts.
+
+    Attributes:
+        watcher: what is known of groups; somebody runs it beside.
+        reader: asks the brokers for topics.
+        records: reads records.
+        access: changes things; None if nothing is changed.
+    """
+
+    watcher: Watcher
+    reader: ClusterReader
+    records: RecordReader
+    access: Access | None
+
+
+def desk_of(admin: Admin, config: ClientConfig, every: float) -> Desk:
+    """The parts, of a client that is started, and its settings.
+
+    Args:
+        admin: the client.
+        config: its settings.
+        every: seconds from one look at the groups to the next.
+    """
+    reader = ClusterReader(admin)
+    return Desk(Watcher(reader, every=every), reader, RecordReader(config, admin), Access(admin, config))
