@@ -21,7 +21,7 @@ from kohort.console.record_reader import RecordReader
 from kohort.console.server import ConsoleServer
 from kohort.console.watcher import Reads, Watcher
 
-__all__ = ["Console", "Stream", "console", "hidden"]
+__all__ = ["Console", "Stream", "console", "console_at", "hidden"]
 
 
 @dataclass
@@ -119,10 +119,17 @@ async def console(servers: str, *, groups: Reads | None = None, **options: Any) 
         records = RecordReader(config, admin)
         access = Access(admin, config)
         server = ConsoleServer(watcher, reader, records, access=access, cluster=servers, **options)
-        await server.start()
-        try:
-            jar = aiohttp.CookieJar(unsafe=True)  # of an address, too
-            async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}", cookie_jar=jar) as http:
-                yield Console(watcher, http, server.port)
-        finally:
-            await server.close()
+        async with console_at(server, watcher) as at:
+            yield at
+
+
+@asynccontextmanager
+async def console_at(server: ConsoleServer, watcher: Watcher) -> AsyncIterator[Console]:
+    """A console of a server, which is started and closed."""
+    await server.start()
+    try:
+        jar = aiohttp.CookieJar(unsafe=True)  # of an address, too
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}", cookie_jar=jar) as http:
+            yield Console(watcher, http, server.port)
+    finally:
+        await server.close()
