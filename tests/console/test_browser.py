@@ -14,6 +14,7 @@ import pytest
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.client.types import TopicPartition
+from kohort.console.server import Policy
 from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
 from tests.console.running import Console, console
@@ -76,7 +77,7 @@ class Tab:
         )
 
 
-def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
+def in_browser(work: Callable[[Tab], Awaitable[None]], policy: Policy | None = None, **context: Any) -> None:
     """Runs a test with a page of a browser beside a console of a cluster with groups and records."""
     CHROMIUM.require()
     sys.path.append(str(playwright()))
@@ -86,7 +87,7 @@ def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
         sys.path.remove(str(playwright()))
 
     async def whole() -> None:
-        async with cluster() as (servers, admin), console(servers) as at, async_playwright() as driver:
+        async with cluster() as (servers, admin), console(servers, policy=policy) as at, async_playwright() as driver:
             browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
             try:
                 page = await (await browser.new_context(**context)).new_page()
