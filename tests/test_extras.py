@@ -33,6 +33,7 @@ NEED_ARROW = {
 NEED_MORE = (
     "kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document", "kohort.cli.client.app_report",
     "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.server",
+    "kohort.console.change_pages", "kohort.console.login_pages", "kohort.cli.console_access",
 )  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
@@ -76,6 +77,7 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (["console"], "kohort console needs aiohttp and Jinja2: pip install 'kohort[console]'"),
+        (["serve", "--ephemeral", "--console"], "--console needs aiohttp and Jinja2: pip install 'kohort[console]'"),
         (["apps", "list"], f"kohort apps list needs {SPARK}"),
         (["apps", "reset", "a", "--state-dir", "d"], f"kohort apps reset --state-dir needs {SPARK}"),
         (

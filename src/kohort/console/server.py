@@ -257,7 +257,7 @@ class ConsoleServer:
             return _secured(await handler(request))
         except RefusedError as error:
             if request.method == "POST":
-                self._policy.audit.refused(VISIT.get().who, str(error), action="post", target=request.rel_url.path)
+                self._tell_refusal(str(error), request.rel_url.path)
             return self._message(error.status, "Refused", str(error))
         except ChoiceError as error:
             return self._message(400, "That makes no sense", f"{error}.")
@@ -281,6 +281,12 @@ class ConsoleServer:
         except Exception:
             log.exception("a page failed: %.200r", request.rel_url.raw_path)
             return self._message(500, "A failure of the console", "The log of the console says more.")
+
+    def _tell_refusal(self, why: str, path: str) -> None:
+        try:
+            self._policy.audit.refused(VISIT.get().who, why, action="post", target=path)
+        except OSError as error:  # nothing is done, anyway
+            log.error("the audit log can't be written: %s", error)
 
     def _visit(self, request: web.Request) -> Visit:
         """Who asks, by their cookie."""
