@@ -237,6 +237,8 @@ def test_a_record_is_written_once_and_records_are_deleted(servers: str) -> None:
             assert ["written-1", "0", "1", "1", "1"] in page_of(planned).rows
             await at.confirm(planned)
             assert (await admin.offsets.ends([TopicPartition("written", 1)])).popitem()[1] == (1, 1)
+            assert ["Key", "null"] in page_of(await at.plan("topic", "written", "produce", value="v")).rows
+            assert ["Key", "empty"] in page_of(await at.plan("topic", "written", "produce", key_form="hex")).rows
             assert "There are no such records." in await at.plan("topic", "written", "delete-records", before="end")
 
     asyncio.run(whole())

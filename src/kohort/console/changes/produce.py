@@ -34,7 +34,7 @@ class Produce(Change):
         headers = [(header, text.encode()) for header, text in fields.pairs("headers", "headers")]
         sizes = {"key": None if key is None else len(key), "value": None if value is None else len(value)}
         rows = {
-            "Partition": cell("chosen by the key" if partition is None else partition),
+            "Partition": cell("chosen by the key, if there is one" if partition is None else partition),
             "Key": cell(_told(fields, "key", key)),
             "Value": cell(_told(fields, "value", value)),
             **{f"Header {header}": cell(text.decode()) for header, text in headers},
@@ -70,7 +70,7 @@ def _content(fields: Fields, part: str) -> bytes | None:
     text = fields.raw(part)
     match fields.text(f"{part}_form") or "text":
         case "text":
-            return text.encode()
+            return None if part == "key" and not text else text.encode()  # as hex, a key may be empty
         case "hex":
             try:
                 return bytes.fromhex(text)
