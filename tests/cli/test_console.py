@@ -129,3 +129,19 @@ def test_wrong_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KOHORT_CONSOLE_TOKEN", "0123456789abcdef")
     found = invoke("console", "--no-login", servers="127.0.0.1:1")
     assert (found.exit_code, "--no-login lets everybody in" in found.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--schema-registry", "registry:8081"], "give its address"),
+        (["--schema-registry", "https://ada:x@registry"], "say the password in auth"),
+        (["--schema-registry-ca", "ca.pem"], "want --schema-registry"),
+        (["--schema-registry", "https://registry", "--schema-registry-auth", "no-such-file"], "No such file"),
+        (["--schema-registry", "https://registry", "--schema-registry-ca", "no-such-file"], "No such file"),
+    ],
+)
+def test_a_schema_registry_that_is_none_is_refused(options: list[str], why: str) -> None:
+    result = invoke("console", *options)
+    assert result.exit_code == 2
+    assert why in " ".join(result.stderr.split())

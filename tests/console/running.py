@@ -17,8 +17,10 @@ from kohort.client.config import ClientConfig
 from kohort.console.changes.plan import Access
 from kohort.console.cluster_reader import ClusterReader
 from kohort.console.live import View, apply
+from kohort.console.record_decoding import RecordDecoder
 from kohort.console.record_reader import RecordReader
 from kohort.console.server import ConsoleServer
+from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.watcher import Reads, Watcher
 
 __all__ = ["Console", "Stream", "console", "console_at", "hidden"]
@@ -55,11 +57,13 @@ class Console:
 
     Attributes:
         watcher: looks at groups when a test says so.
+        growth: looks at topics when a test says so.
         http: asks it.
         port: where it listens.
     """
 
     watcher: Watcher
+    growth: TopicWatcher
     http: aiohttp.ClientSession
     port: int
 
@@ -109,27 +113,30 @@ def hidden(page: str, name: str) -> str:
 
 
 @asynccontextmanager
-async def console(servers: str, *, groups: Reads | None = None, **options: Any) -> AsyncIterator[Console]:
+async def console(
+    servers: str, *, groups: Reads | None = None, decoder: RecordDecoder | None = None, **options: Any
+) -> AsyncIterator[Console]:
     """A console of a cluster, that has looked once; its groups may be made up."""
     async with Admin(servers) as admin:
         reader = ClusterReader(admin)
         watcher = Watcher(groups or reader)
         await watcher.look()
+        growth = TopicWatcher(reader)
         config = ClientConfig(bootstrap_servers=servers)
-        records = RecordReader(config, admin)
+        records = RecordReader(config, admin, decoder)
         access = Access(admin, config)
-        server = ConsoleServer(watcher, reader, records, access=access, cluster=servers, **options)
-        async with console_at(server, watcher) as at:
+        server = ConsoleServer(watcher, reader, records, growth=growth, access=access, cluster=servers, **options)
+        async with console_at(server, watcher, growth) as at:
             yield at
 
 
 @asynccontextmanager
-async def console_at(server: ConsoleServer, watcher: Watcher) -> AsyncIterator[Console]:
+async def console_at(server: ConsoleServer, watcher: Watcher, growth: TopicWatcher) -> AsyncIterator[Console]:
     """A console of a server, which is started and closed."""
     await server.start()
     try:
         jar = aiohttp.CookieJar(unsafe=True)  # of an address, too
         async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}", cookie_jar=jar) as http:
-            yield Console(watcher, http, server.port)
+            yield Console(watcher, growth, http, server.port)
     finally:
         await server.close()

@@ -6,12 +6,13 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from kohort.client.admin import Acl, AclOperation, AclResource, Admin
+from kohort.client.streams_member import StreamsMember, Subtopology, Topology
 from kohort.client.types import TopicPartition
 from kohort.console.audit import AuditLog
 from kohort.console.desk import desk_of
@@ -19,6 +20,7 @@ from kohort.console.login import ScramLogin, TokenLogin
 from kohort.console.server import ConsoleServer, Policy
 from kohort.console.sessions import IDLE_S, LONGEST_S, MOST, Sessions
 from kohort.console.throttle import FREE
+from kohort.console.words import NOTHING
 from kohort.testing import Broker
 from tests.console.running import Console, console, console_at, hidden
 from tests.console.test_server import HTML, page_of
@@ -175,7 +177,7 @@ def test_everybody_sees_and_does_what_they_may_by_their_own_name() -> None:
             server = ConsoleServer(
                 desk.watcher, desk.reader, desk.records, access=desk.access, cluster="c", policy=policy
             )
-            async with console_at(server, desk.watcher) as at:
+            async with console_at(server, desk.watcher, desk.growth) as at:
                 assert "doesn&#39;t let in" in await log_in(at, "wrong", 401, "alice")
                 assert "doesn&#39;t let in" in await log_in(at, "pässword", 401, HTML)
                 assert "needed" in await log_in(at, "", 401, "alice")
@@ -209,6 +211,75 @@ def test_everybody_sees_and_does_what_they_may_by_their_own_name() -> None:
             *(Acl(resource, name, "User:alice", operation)
               for resource, name, operation in rules)
         )  # fmt: skip
+        asyncio.run(whole(broker))
+
+
+def test_growth_records_placement_and_stores_are_those_of_who_asks() -> None:
+    """One console, two people: the first sees all, before and after the second, who may see half of it."""
+
+    async def whole(broker: Broker) -> None:
+        config = broker.security.admin.config
+        login = ScramLogin(config, every=0.2, timeout_ms=15_000)
+        async with Admin(config) as admin, AsyncExitStack() as stack:
+            for topic in ("orders", "secret"):
+                await admin.topics.create(topic)
+                topology = Topology({"0": Subtopology(source_topics=[topic])})
+                member = StreamsMember(config, f"of-{topic}", topology, user_endpoint=("127.0.0.1", 9))
+                await anext(await stack.enter_async_context(member))  # it is in the group then
+            desk = desk_of(admin, config, 2.0)
+            await asyncio.gather(desk.watcher.look(), desk.growth.look())
+            server = ConsoleServer(
+                desk.watcher,
+                desk.reader,
+                desk.records,
+                growth=desk.growth,
+                stores=True,
+                access=desk.access,
+                cluster="c",
+                policy=Policy(login),
+            )
+            async with console_at(server, desk.watcher, desk.growth) as at:
+                await at.page("/topic/events", 401, name="orders")
+                for user, sees_all in (("root", True), ("alice", False)):
+                    await log_in(at, f"{user}-password", name=user)
+                    for name in ("orders", "secret"):
+                        sees = sees_all or name == "orders"
+                        async with at.stream("/topic/events", name=name) as stream:
+                            while stream.view.texts["ends"] == NOTHING and not stream.view.texts["problem"]:
+                                await stream.next()
+                            gone = "" if sees else "The topic is gone."
+                            assert stream.view.texts["problem"] == gone
+                            assert (stream.view.texts["ends"] == NOTHING) is not sees
+                        await at.page("/records", 200 if sees else 502, topic=name)
+                        await at.page("/group/placement", 200 if sees else 404, id=f"of-{name}")
+                        await at.page("/group/placement", 200 if sees else 404, id=f"of-{name}", task="0_0")
+                        page = await at.page("/group/stores", 200 if sees else 404, id=f"of-{name}")
+                        assert ("127.0.0.1:9" in page) is sees
+                    async with at.stream("/groups/events") as stream:
+                        while "of-orders" not in stream.view.tables["groups"].rows:
+                            await stream.next()
+                        assert ("of-secret" in stream.view.tables["groups"].rows) is sees_all
+                        (session,) = server._sessions._open.values()
+                        watcher = session.desk.watcher
+                        await watcher.news(watcher.version, 30)  # a whole look while the page is open
+                        await watcher.news(watcher.version, 30)
+                        assert watcher.problem == ""
+                    page = await at.page("/wire")
+                    fields = {"bytes": "00", "layout": "frame"}
+                    await at.post("/wire", 403, **fields, form_token="0" * 64)
+                    await at.post("/wire", form_token=hidden(page, "form_token"), **fields)
+                    await at.post("/logout", form_token=hidden(page, "form_token"))
+                await at.post("/wire", 401, **fields)
+
+    with Broker(secure=True) as broker:
+        for user in ("root", "alice"):
+            broker.security.add_user(user, f"{user}-password")
+        broker.security.add_acls(
+            Acl(AclResource.TOPIC, "*", "User:root", AclOperation.READ),
+            Acl(AclResource.GROUP, "*", "User:root", AclOperation.DESCRIBE),
+            Acl(AclResource.TOPIC, "orders", "User:alice", AclOperation.READ),
+            Acl(AclResource.GROUP, "of-orders", "User:alice", AclOperation.DESCRIBE),
+        )
         asyncio.run(whole(broker))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,9 +17,14 @@ if TYPE_CHECKING:
 
     from kohort.cli.console_access import ConsoleAccess
     from kohort.client.config import ClientConfig
+    from kohort.console.record_decoding import RecordDecoder
+    from kohort.schema_registry.client import RegistryClient
 
 DEFAULT_PORT: Final = 8090
 TOKEN_VARIABLE: Final = "KOHORT_CONSOLE_TOKEN"
+
+REGISTRY_S: Final = 3.0
+"""Time for a schema registry to answer: a page waits for it."""
 
 
 def command(
@@ -53,9 +60,24 @@ def command(
         str | None,
         typer.Option(metavar="FILE", help="Append a line for each change and refusal here, not to standard error."),
     ] = None,
+    schema_registry: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A schema registry with Confluent's API, by which records are shown."),
+    ] = None,
+    schema_registry_auth: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file with the registry's user:password, or a token.", dir_okay=False),
+    ] = None,
+    schema_registry_ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The registry's authorities, PEM.", dir_okay=False)
+    ] = None,
     every: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, max=3_600, help="From one look at the groups to the next.")
     ] = 2.0,
+    stores: Annotated[
+        bool,
+        typer.Option("--stores", help="Show stores of streams groups: asks the addresses that members tell, by HTTP."),
+    ] = False,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", callback=check_timeout, help="To find the cluster, and for its answers.")
     ] = DEFAULT_TIMEOUT,
@@ -81,6 +103,7 @@ def command(
     require("console", "kohort console", CONSOLE)
     from kohort.cli.console_access import console_access
     from kohort.console.hosts import name_of
+    from kohort.console.record_decoding import RecordDecoder
 
     names = []
     for each in allow_host or ():
@@ -88,6 +111,8 @@ def command(
         if name is None:
             fail(f"--allow-host {each!r} isn't a name, such as console.example")
         names.append(name)
+    schemas = _registry(schema_registry, schema_registry_auth, schema_registry_ca)
+    decoder = RecordDecoder(schemas, clock=time.monotonic)
     settings = client_config(bootstrap_server, config, timeout)
     access = console_access(
         host=host,
@@ -103,7 +128,7 @@ def command(
     )
 
     async def body() -> None:
-        await _serve(settings, access, host, port, names, every, timeout, ends_with_stdin)
+        await _serve(settings, access, host, port, names, every, timeout, decoder, stores, ends_with_stdin)
 
     run(body, loop_factory=uvloop.new_event_loop)
 
@@ -116,6 +141,8 @@ async def _serve(
     names: list[str],
     every: float,
     timeout: float,
+    decoder: RecordDecoder,
+    stores: bool,
     ends_with_stdin: bool,
 ) -> None:
     import asyncio
@@ -125,13 +152,15 @@ async def _serve(
     from kohort.console.server import ConsoleServer
 
     async with Admin(settings, default_api_timeout_ms=int(timeout * 1000)) as admin:
-        desk = desk_of(admin, settings, every)
+        desk = desk_of(admin, settings, every, decoder)
         if not access.by_user:
             await desk.watcher.look()
         server = ConsoleServer(
             desk.watcher,
             desk.reader,
             desk.records,
+            growth=desk.growth,
+            stores=stores,
             access=desk.access,
             cluster=", ".join(f"{_bracketed(name)}:{number}" for name, number in settings.addresses),
             host=host,
@@ -148,7 +177,7 @@ async def _serve(
             if warning := access.warning(host):
                 err.print(warning, markup=False, soft_wrap=True)
             # With a login by users, everybody has a desk of their own, and nobody sees this one.
-            work = asyncio.create_task(asyncio.Event().wait() if access.by_user else desk.watcher.run())
+            work = asyncio.create_task(asyncio.Event().wait() if access.by_user else desk.run())
             if ends_with_stdin:
                 _end_with_stdin(work)
             try:
@@ -170,6 +199,32 @@ def _end_with_stdin(work: asyncio.Task[object]) -> None:
             work.cancel()
 
     asyncio.get_running_loop().add_reader(0, read)
+
+
+def _registry(url: str | None, auth: Path | None, ca: Path | None) -> RegistryClient | None:
+    """Who is asked for schemas: once, and not for long, since somebody waits for a page."""
+    if url is None:
+        if auth is not None or ca is not None:
+            fail("--schema-registry-auth and --schema-registry-ca want --schema-registry")
+        return None
+    from kohort.schema_registry.client import RegistryClient
+    from kohort.schema_registry.registry import SchemaRegistry
+
+    try:
+        said = None if auth is None else auth.read_text().strip()
+        user, colon, password = (said or "").partition(":")
+        registry = SchemaRegistry(
+            url,
+            auth=(user, password) if colon else said,
+            ca_file=None if ca is None else str(ca),
+            timeout_s=REGISTRY_S,
+            retry_s=0,
+        )
+        return RegistryClient(registry)
+    except OSError as error:
+        fail(f"{error.filename or ca}: {error.strerror or error}")
+    except ValueError as error:
+        fail(str(error))
 
 
 def _bracketed(host: str) -> str:

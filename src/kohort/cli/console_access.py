@@ -41,7 +41,7 @@ class ConsoleAccess:
         """What the server is told, in whose event loop this is called."""
         login: Login | None = None
         if self.by_user:
-            login = ScramLogin(config, every=every, timeout_ms=timeout_ms)
+            login = ScramLogin(config, every=every, timeout_ms=timeout_ms, decoder=desk.records.decoder)
         elif self.token is not None:
             login = TokenLogin(self.token, desk)
         return Policy(login, self.write, self.audit, self.tls)

@@ -14,6 +14,7 @@ from kohort.client.admin import Admin
 from kohort.client.config import ClientConfig
 from kohort.client.errors import AuthenticationError
 from kohort.console.desk import Desk, desk_of
+from kohort.console.record_decoding import RecordDecoder
 from kohort.console.visit import RefusedError
 
 __all__ = ["Entered", "Login", "ScramLogin", "TokenLogin"]
@@ -24,6 +25,9 @@ _AT_ONCE: Final = 4
 """Logins that brokers are asked about at the same time."""
 
 _WITHIN_MS: Final = 10_000
+
+_FIRST_LOOK_S: Final = 5.0
+"""For a first look at the groups, so that the page after the login has them; it comes without if they take longer."""
 
 
 class Entered(NamedTuple):
@@ -88,11 +92,14 @@ class ScramLogin(Login):
         config: of the cluster; its user isn't used.
         every: seconds from one look at the groups to the next.
         timeout_ms: for what is asked of the brokers.
+        decoder: of records, for all; None for one without a schema registry.
     """
 
     by_name = True
 
-    def __init__(self, config: ClientConfig, *, every: float, timeout_ms: int) -> None:
+    def __init__(
+        self, config: ClientConfig, *, every: float, timeout_ms: int, decoder: RecordDecoder | None = None
+    ) -> None:
         mechanism = config.sasl_mechanism
         self._config = replace(
             config,
@@ -106,6 +113,7 @@ class ScramLogin(Login):
             on_no_broker=None,
         )
         self._every = every
+        self._decoder = decoder or RecordDecoder()
         self._timeout_ms = timeout_ms
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._running: set[asyncio.Task[None]] = set()
@@ -126,10 +134,15 @@ class ScramLogin(Login):
             except BaseException:
                 await admin.close()
                 raise
-        desk = desk_of(admin, config, self._every)
+        desk = desk_of(admin, config, self._every, self._decoder)
         task = asyncio.create_task(_run(admin, desk))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        try:
+            await desk.watcher.news(0, _FIRST_LOOK_S)
+        except BaseException:  # who wanted to come in has gone
+            task.cancel()
+            raise
         return Entered(name, desk, lambda: _cancel(task))
 
     async def close(self) -> None:
@@ -142,7 +155,7 @@ class ScramLogin(Login):
 
 async def _run(admin: Admin, desk: Desk) -> None:
     try:
-        await desk.watcher.run()
+        await desk.run()
     finally:
         await admin.close()
 

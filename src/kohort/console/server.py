@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from kohort.client.administration.group_types import GroupType
 from kohort.client.errors import ClientError
 from kohort.client.time_limit import time_limit
-from kohort.console import group_list, topic_pages
+from kohort.console import group_list, timeline, topic_pages
 from kohort.console.audit import AuditLog, Who
 from kohort.console.change_pages import ChangePages
 from kohort.console.changes.plan import Access
@@ -30,13 +32,20 @@ from kohort.console.hosts import is_allowed, is_own
 from kohort.console.live import View, difference, whole
 from kohort.console.login import Login
 from kohort.console.login_pages import LoginPages
+from kohort.console.open_pages import OpenPages
 from kohort.console.pages import Pages
-from kohort.console.record_ranges import ChoiceError, RecordChoice, Where
+from kohort.console.placement_pages import PlacementPages
+from kohort.console.record_ranges import ChoiceError
 from kohort.console.record_reader import RecordReader
-from kohort.console.record_text import Form, shown
+from kohort.console.record_routes import record_routes
 from kohort.console.sessions import FormTokens, Session, Sessions, is_visitor, new_visitor
+from kohort.console.store_pages import StorePages
+from kohort.console.topic_routes import topic_routes, topic_view
+from kohort.console.topic_watcher import TopicWatcher
+from kohort.console.topology_graph import graph
 from kohort.console.visit import VISIT, RefusedError, Visit
 from kohort.console.watcher import Watcher
+from kohort.console.wire_routes import wire_routes
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 __all__ = ["ConsoleServer", "Policy"]
@@ -81,6 +90,9 @@ _aiohttp_log.setLevel(logging.CRITICAL)
 _OUTSIDE: Final = frozenset({"/login", "/logout"})
 """Pages that are there for who hasn't logged in; what is under /static/ is, too."""
 
+_CHANGES_NOTHING: Final = _OUTSIDE | {"/wire"}
+"""What is posted there changes nothing in the cluster."""
+
 _SWEEP_S: Final = 60.0
 """From one look for sessions whose time is over to the next."""
 
@@ -107,16 +119,18 @@ class Policy:
 class _OfVisit:
     """A part of the desk of who asks, whoever that is: those of others can't be taken by mistake.
 
-    Outside of a request it is that of the console's user.
+    Args:
+        part: which.
+        shared: the desk that counts outside of a request; None if there is none.
     """
 
-    def __init__(self, part: str, own: Desk | None) -> None:
+    def __init__(self, part: str, shared: Desk | None) -> None:
         self._part = part
-        self._own = own
+        self._shared = shared
 
     def __getattr__(self, name: str) -> Any:
         visit = VISIT.get(None)
-        desk = self._own if visit is None else visit.desk
+        desk = self._shared if visit is None else visit.desk
         if desk is None:
             raise RefusedError("Log in first.", 401)
         return getattr(getattr(desk, self._part), name)
@@ -125,8 +139,8 @@ class _OfVisit:
 class ConsoleServer:
     """Serves the console in an event loop.
 
-    Pages are made with what belongs to who asks: `_watcher`, `_reader` and `_records` are theirs while a request is
-    answered, and there are none before they have logged in.
+    Pages are made with what belongs to who asks: `_watcher`, `_growth`, `_reader` and `_records` are theirs while a
+    request is answered, and there are none before they have logged in.
 
     Args:
         watcher: what is known of groups; it runs beside.
@@ -136,6 +150,8 @@ class ConsoleServer:
         cluster: how the cluster is called on all pages.
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
+        growth: what is known of topics; it runs beside.
+        stores: whether it asks instances of streams groups, where members say they are, for keys and values.
         policy: who may look, and what they may do.
     """
 
@@ -149,17 +165,23 @@ class ConsoleServer:
         host: str = "127.0.0.1",
         port: int = 0,
         names: Collection[str] = (),
+        growth: TopicWatcher | None = None,
+        stores: bool = False,
         access: Access | None = None,
         policy: Policy | None = None,
     ) -> None:
         self._policy = policy or Policy()
-        self._own = Desk(watcher, reader, records, access)
-        self._watcher = cast(Watcher, _OfVisit("watcher", self._own))
-        self._reader = cast(ClusterReader, _OfVisit("reader", self._own))
-        self._records = cast(RecordReader, _OfVisit("records", self._own))
+        self._own = Desk(watcher, growth or TopicWatcher(reader), reader, records, access)
+        # With a login, what isn't done for somebody isn't done at all.
+        shared = self._own if self._policy.login is None else None
+        self._watcher = cast(Watcher, _OfVisit("watcher", shared))
+        self._growth = cast(TopicWatcher, _OfVisit("growth", shared))
+        self._reader = cast(ClusterReader, _OfVisit("reader", shared))
+        self._records = cast(RecordReader, _OfVisit("records", shared))
         self._pages = Pages(cluster)
         self._address = host, port
         self._names = frozenset(name.lower() for name in names)
+        self._stores = StorePages(self._watcher, self._page) if stores else None
         self._streams = 0
         self._runner: web.AppRunner | None = None
         self._cookie = ""
@@ -184,8 +206,12 @@ class ConsoleServer:
                 web.get("/group/events", self._group_events, allow_head=False),
                 web.get("/topics", self._topics),
                 web.get("/topic", self._topic),
-                web.get("/records", self._records_page),
+                *record_routes(self._page, self._records),
                 web.get("/static/{name}", _static),
+                *wire_routes(self._page, self._check_form),
+                *topic_routes(self._growth, self._stream),
+                *PlacementPages(self._watcher, self._reader, self._page).routes(),
+                *(() if self._stores is None else self._stores.routes()),
                 web.get("/change", self._changes.forms),
                 web.post("/change", self._changes.plan),
                 web.post("/change/confirm", self._changes.confirm),
@@ -309,13 +335,19 @@ class ConsoleServer:
             raise RefusedError("The console only shows: nothing is changed unless it is started with --write.")
         if request.method != "POST":
             return
-        if request.path not in _OUTSIDE and not self._policy.write:
+        if request.path not in _CHANGES_NOTHING and not self._policy.write:
             raise RefusedError("The console only shows: nothing is changed unless it is started with --write.")
         origin = request.headers.get("Origin")
         if origin is None and request.headers.get("Sec-Fetch-Site") != "same-origin":
             raise RefusedError("It isn't known which page asks for this: the header Origin is missing.")
         if origin is not None and not is_own(origin, request.headers.get("Host")):
             raise RefusedError("A page from elsewhere asks for this.")
+
+    def _check_form(self, token: str) -> None:
+        """Refuses a form that wasn't shown to who sends it, where they have logged in: others have no cookie for it."""
+        visit = VISIT.get()
+        if visit.session is not None and not self._tokens.fits(visit.visitor, token):
+            raise RefusedError("This form is an old one, or wasn't shown to you. Load its page again.")
 
     def _to_login(self, request: web.Request) -> web.StreamResponse | None:
         """What is answered to who hasn't logged in, and must; None to others."""
@@ -398,9 +430,10 @@ class ConsoleServer:
 
     async def _groups_events(self, request: web.Request) -> web.StreamResponse:
         choice = Choice.of(request.query)
+        book = self._watcher.book  # the watcher asks what is on the page, which isn't for a request of anybody's
 
         def on_page() -> list[str]:
-            page = group_list.choose(self._watcher.book.groups.values(), choice)
+            page = group_list.choose(book.groups.values(), choice)
             return [each.listing.group_id for each in page.items]
 
         return await self._stream(request, lambda: self._groups_view(choice), on_page)
@@ -411,8 +444,12 @@ class ConsoleServer:
         report = self._watcher.report(group_id)
         if report is None:
             return self._message(404, "Not found", f"There is no group {group_id!r}, or it can't be read.")
+        dead_letters = ""
+        if report.group.type is GroupType.SHARE:
+            dead_letters = await self._reader.dead_letter_topic(group_id)
         return self._page(
             "group",
+            dead_letters=dead_letters,
             here="groups",
             group_id=group_id,
             type=report.group.type.value,
@@ -420,6 +457,9 @@ class ConsoleServer:
             headings=headings(report.group.type),
             chart_width=WIDTH,
             chart_height=HEIGHT,
+            line=timeline,
+            stores=self._stores is not None,
+            graph=None if report.group.topology is None else graph(report.group.topology),
         )
 
     async def _group_events(self, request: web.Request) -> web.StreamResponse:
@@ -439,15 +479,23 @@ class ConsoleServer:
     def _group_view(self, report: GroupReport) -> View:
         group_id = report.group.group_id
         known = self._watcher.book.groups[group_id]
-        return group_view(report, self._watcher.book.history(group_id), known.trend)
+        now_ms = time.time_ns() // 1_000_000
+        rates = self._watcher.flows.rates(group_id)
+        times = self._watcher.times.of(group_id)
+        return group_view(report, self._watcher.book.history(group_id), known.trend, rates, times, now_ms)
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)
 
     async def _stream(
-        self, request: web.Request, view: Callable[[], View], shows: Callable[[], Collection[str]]
+        self,
+        request: web.Request,
+        view: Callable[[], View],
+        shows: Callable[[], Collection[str]],
+        watcher: OpenPages | None = None,
     ) -> web.StreamResponse:
         """Tells a page what changes: all of it first, then after each look what differs."""
+        looks = watcher or self._watcher
         if self._streams >= MOST_STREAMS:
             return self._message(503, "Too many pages", "Too many pages are kept up to date already.")
         session = VISIT.get().session
@@ -456,9 +504,9 @@ class ConsoleServer:
         self._streams += 1
         async with AsyncExitStack() as stack:
             stack.callback(self._stream_ended)
-            stack.enter_context(self._watcher.showing(shows))
+            stack.enter_context(looks.showing(shows))
             await response.prepare(request)
-            version = self._watcher.version
+            version = looks.version
             told = view()
             text = f"retry: 2000\n{_event(whole(told))}"
             while True:
@@ -469,7 +517,7 @@ class ConsoleServer:
                     if request.transport is not None:
                         request.transport.abort()  # or the end of the stream would wait to be read
                     return response
-                version = await self._watcher.news(version, _KEEP_ALIVE_S)
+                version = await looks.news(version, _KEEP_ALIVE_S)
                 if session is not None and not self._sessions.use(session):
                     return response
                 now = view()
@@ -493,51 +541,26 @@ class ConsoleServer:
             internal=internal,
             page=page,
             columns=topic_pages.TOPIC_COLUMNS,
-            rows=topic_pages.topic_rows(page.items),
+            rows=topic_pages.topic_rows(page.items, self._growth.book.of),
         )
 
     async def _topic(self, request: web.Request) -> web.Response:
         report = await self._reader.topic(request.query.get("name", ""))
+        view = topic_view(self._growth, report.topic.name)
         return self._page(
             "topic",
             here="topics",
             report=report,
+            view=view,
+            chart_width=WIDTH,
+            chart_height=HEIGHT,
             health=topic_pages.health(report.topic.partitions.values()),
             partition_columns=topic_pages.PARTITION_COLUMNS,
-            partitions=topic_pages.partition_rows(report),
+            partitions=topic_pages.partition_rows(report, self._growth.sizes),
             setting_columns=topic_pages.SETTING_COLUMNS,
             own=topic_pages.setting_rows(report.settings, own=True),
             others=topic_pages.setting_rows(report.settings, own=False),
         )
-
-    async def _records_page(self, request: web.Request) -> web.Response:
-        topic = request.query.get("topic", "")
-        choice = RecordChoice.of(request.query)
-        given = request.query.get("as", "")
-        form = Form(given) if given in Form.__members__.values() else Form.AUTO
-        found = await self._records.read(topic, choice)
-        # In a thread: many and large values take a while, in which open pages are told what changes.
-        return await asyncio.to_thread(
-            lambda: self._page(
-                "records",
-                here="topics",
-                topic=topic,
-                choice=choice,
-                fields=request.query,
-                form=form,
-                forms=list(Form),
-                wheres=list(Where),
-                found=found,
-                records=[
-                    (record, shown(record.key, form), shown(record.value, form), _headers(record.headers))
-                    for record in found.records
-                ],
-            )
-        )
-
-
-def _headers(headers: Collection[tuple[str, bytes | None]]) -> list[tuple[str, str]]:
-    return [(name, shown(value).text) for name, value in headers]
 
 
 def _is_from_elsewhere(request: web.Request) -> bool:
