@@ -34,8 +34,8 @@ NEED_ARROW = {
 NEED_MORE = (
     "kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document", "kohort.cli.client.app_report",
     "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.placement_pages",
-    "kohort.console.server", "kohort.console.store_pages",
-    *(f"kohort.console.{name}_routes" for name in ("record", "topic", "wire")),
+    "kohort.console.server", "kohort.console.store_pages", "kohort.console.change_pages", "kohort.console.login_pages",
+    *(f"kohort.console.{name}_routes" for name in ("record", "topic", "wire")), "kohort.cli.console_access",
 )  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
@@ -79,6 +79,7 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (["console"], "kohort console needs aiohttp and Jinja2: pip install 'kohort[console]'"),
+        (["serve", "--ephemeral", "--console"], "--console needs aiohttp and Jinja2: pip install 'kohort[console]'"),
         (["apps", "list"], f"kohort apps list needs {SPARK}"),
         (["apps", "reset", "a", "--state-dir", "d"], f"kohort apps reset --state-dir needs {SPARK}"),
         (

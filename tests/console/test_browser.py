@@ -15,6 +15,7 @@ from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.client.streams_member import Lost, Revoked, StreamsMember, Subtopology, Topology
 from kohort.client.types import TopicPartition
+from kohort.console.server import Policy
 from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
 from tests.console.running import Console, console
@@ -89,7 +90,7 @@ class Tab:
         )
 
 
-def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
+def in_browser(work: Callable[[Tab], Awaitable[None]], policy: Policy | None = None, **context: Any) -> None:
     """Runs a test with a page of a browser beside a console of a cluster with groups and records."""
     CHROMIUM.require()
     sys.path.append(str(playwright()))
@@ -99,7 +100,11 @@ def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
         sys.path.remove(str(playwright()))
 
     async def whole() -> None:
-        async with cluster() as (servers, admin), console(servers, stores=True) as at, async_playwright() as driver:
+        async with (
+            cluster() as (servers, admin),
+            console(servers, stores=True, policy=policy) as at,
+            async_playwright() as driver,
+        ):
             browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
             try:
                 page = await (await browser.new_context(**context)).new_page()

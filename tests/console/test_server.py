@@ -399,9 +399,9 @@ def test_a_page_from_elsewhere_may_lead_here_but_ask_for_nothing(servers: str) -
 def test_nothing_can_be_changed(servers: str) -> None:
     async def whole() -> None:
         async with console(servers) as at:
-            for method in ("POST", "PUT", "DELETE", "PATCH"):
+            for method, status in (("POST", 403), ("PUT", 405), ("DELETE", 405), ("PATCH", 405)):
                 async with at.http.request(method, "/groups") as answer:
-                    assert answer.status == 405
+                    assert answer.status == status
 
     asyncio.run(whole())
 

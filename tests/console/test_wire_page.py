@@ -158,7 +158,8 @@ def test_pages_over_http_have_names_as_text() -> None:
         server = ConsoleServer(MagicMock(), MagicMock(), MagicMock(), cluster="c")
         await server.start()
         try:
-            async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http:
+            at = f"http://127.0.0.1:{server.port}"
+            async with aiohttp.ClientSession(at, headers={"Origin": at}) as http:
                 async with http.get("/wire") as answer:
                     assert ["12", "Heartbeat", "0 to 4", "4"] in page_of(await answer.text()).rows
                 async with http.get("/wire/message", params={"name": "Fetch", "version": "4"}) as answer:

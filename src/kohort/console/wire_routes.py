@@ -15,11 +15,12 @@ from kohort.console.wire_page import Layout
 __all__ = ["wire_routes"]
 
 
-def wire_routes(page: Callable[..., web.Response]) -> list[web.RouteDef]:
+def wire_routes(page: Callable[..., web.Response], check_form: Callable[[str], None]) -> list[web.RouteDef]:
     """The routes.
 
     Args:
         page: renders a template with values.
+        check_form: refuses a form whose token isn't that of who sends it.
     """
 
     def start(text: str = "", **more: Any) -> web.Response:
@@ -52,6 +53,7 @@ def wire_routes(page: Callable[..., web.Response]) -> list[web.RouteDef]:
         except web.HTTPRequestEntityTooLarge:
             raise ChoiceError(f"that is too much; {wire_page.MOST_BYTES:,} bytes are the most") from None
         fields = {name: text for name, text in given.items() if isinstance(text, str)}
+        check_form(fields.get("form_token", ""))
         return await asyncio.to_thread(labelled, fields)
 
     def labelled(fields: dict[str, str]) -> web.Response:
