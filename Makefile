@@ -10,8 +10,8 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver
-.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver bench-console
+.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster docs docs-serve dist smoke clean
 
 help: ## List the targets
 	@awk -F ':.*## | := | ## ' '/^[a-z-]+:.*##/ {printf "  make %-16s %s\n", $$1, $$2} \
@@ -54,7 +54,7 @@ test: $(READY) ## The tests, in parallel: make test WORKERS=8 TESTS="tests/clien
 	$(call run_tests)
 
 test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
-	@$(TOOLS) chromium
+	@$(TOOLS) chromium systemd
 	$(call run_tests,-m long)
 
 # Parts of the tests, for quick turns of about two minutes at most: make test-log. CONTRIBUTING.md says what each folder shows.
@@ -69,9 +69,9 @@ AREA_pipeline := tests/spark tests/simulation/queues ## the pipeline, without a 
 AREA_runtime := tests/spark/runtime tests/simulation/test_runtime*.py ## an instance's tasks and epochs, with whole instances simulated
 AREA_plans := tests/pipeline/test_column_propagation.py tests/pipeline/test_jobs.py tests/pipeline/test_key_encoding.py tests/pipeline/test_program.py tests/pipeline/test_spark_internals.py ## programs and jobs on Spark
 AREA_spark := tests/pipeline ## the pipeline on Spark, with whole applications: five minutes
-AREA_cli := tests/cli tests/console ## the command and the console
+AREA_cli := tests/cli tests/console tests/schema_registry ## the command and the console
 AREA_interop := tests/interop ## other clients and Apache Kafka: three minutes
-AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py ## the Makefile, the documents and the tools of the tests
+AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py tests/deploy ## the Makefile, the documents, what deploys, and the tools of the tests
 AREAS := $(patsubst AREA_%,%,$(filter AREA_%,$(.VARIABLES)))
 
 $(AREAS:%=test-%): TESTS = $(AREA_$(@:test-%=%))
@@ -108,6 +108,9 @@ bench: ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py $(BENCH)
+
+bench-console: $(READY) ## The console on a large cluster: pages, updates, memory, processor time
+	@$(BIN)/python -m benchmarks.console $(BENCH)
 
 bench-json: $(READY) ## JSON values to columns, beside pyarrow.json
 	@$(BIN)/python -m benchmarks.json_columns $(BENCH)
@@ -182,6 +185,12 @@ cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
 test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 13; an hour (needs root)
 	@$(BIN)/python -m tests.fresh $(FRESH)
 
+docs: $(READY) ## The site, in site/: guides, tutorials, and a reference out of the code; every link is checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+docs-serve: $(READY) ## The same on http://127.0.0.1:8000, built again with every change
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
 dist: $(READY) ## What is uploaded, in dist/: sdists and wheels of kohort and kohort-spark, checked and installed once
 	@scripts/dist $(BIN)/python
 
@@ -190,4 +199,4 @@ smoke: $(READY) ## Every target that CI doesn't run otherwise, in small, so that
 	@$(BIN)/python -m tests.smoke $(SMOKE)
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .cache dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .cache dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -2,14 +2,18 @@
 
 A program is new to the session when its driver is entered, as in a test: it is compiled, and its first step builds its
 plans and has code made for them. Later steps run the same plans again. All pipe two rows. Processor time is the whole
-process tree's: Python, the JVM and Python workers.
+process tree's: Python, the JVM and Python workers. Then sessions are started, with an archive of Spark's classes and
+without.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from statistics import median
@@ -21,6 +25,7 @@ from rich.table import Table
 
 from benchmarks.pipeline.tree import cpu_seconds, members
 from kohort.spark import StreamsApp, avg, count, value_state, window
+from kohort.spark.class_archive import archive_path, jvm_options, option
 from kohort.spark.program.streams import Stream
 from kohort.spark.testing import TestDriver
 from kohort.spark.testing.session import local_session
@@ -46,15 +51,28 @@ def main() -> int:
     """Measure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.driver_steps", description=__doc__)
     parser.add_argument("--steps", type=int, default=20, help="of each program, after its first")
-    parser.add_argument("--quick", action="store_true", help="two programs, two steps: for CI")
+    parser.add_argument("--quick", action="store_true", help="two programs, two steps, a session, few classes: for CI")
+    parser.add_argument("--sessions", type=int, default=5, help="with an archive of classes, and without; 0 for none")
+    parser.add_argument("--once", action="store_true", help="only start a session, and print what that takes")
+    parser.add_argument("--archive", action="store_true", help="only make an archive of a session's own classes")
     options = parser.parse_args()
     need(JAVA)
+    if options.once:
+        print(json.dumps(started()))
+        return 0
+    if options.archive:
+        archive_of_a_session()
+        return 0
     began = time.perf_counter()
     local_session()
     session = time.perf_counter() - began
+    there = "with" if jvm_options() else "without"
     names, steps = (list(PROGRAMS)[-2:], 2) if options.quick else (list(PROGRAMS), options.steps)
     found = {name: measured(PROGRAMS[name], steps) for name in names}
-    table = Table("", title=f"Two rows a step, {steps} later steps; Spark's session took {session:.1f} s before them")
+    table = Table(
+        "",
+        title=f"Two rows a step, {steps} later steps; Spark's session took {session:.1f} s before, {there} archive",
+    )
     for title in ("first step, s", "later, median ms", "longest, ms", "processor ms a step"):
         table.add_column(title, justify="right")
     for name, each in found.items():
@@ -65,8 +83,57 @@ def main() -> int:
     first = max(each.first for each in found.values())
     later = max(median(each.later) for each in found.values()) * 1000
     console.print(f"First steps take {first:.2f} s at most; the aim, {FIRST_S:.0f} s, is {_met(first <= FIRST_S)}")
+    with tempfile.TemporaryDirectory() as cache:
+        compare(console, options.sessions, cache, quick=options.quick)
     console.print(f"Later ones take {later:.0f} ms at most; the aim, {LATER_MS:.0f} ms, is {_met(later <= LATER_MS)}")
     return 0
+
+
+def started() -> tuple[float, float]:
+    """Seconds that this process's session takes to start, and from there until a program's first step is done."""
+    began = time.perf_counter()
+    local_session()
+    return time.perf_counter() - began, measured(filtered, 1).first
+
+
+def archive_of_a_session() -> None:
+    """An archive with few classes, in a cache without any: the JVM writes it when it ends, after this process."""
+    path = archive_path()
+    if path is None:
+        raise RuntimeError("there is no Java whose version is known")
+    path.parent.mkdir(parents=True)  # fails rather than put it in a better one's place
+    local_session(jvm=option("ArchiveClassesAtExit", path)).stop()
+
+
+def compare(console: Console, sessions: int, cache: str, *, quick: bool) -> None:
+    """Sessions of processes of their own, by turns without an archive of Spark's classes and with one.
+
+    Quickly, it is one with an archive that no programs were run for: the command runs some for most of a minute.
+    """
+    if not sessions:
+        return
+    here = [sys.executable, "-W", "ignore", "-m"]
+    with_archive = {**os.environ, "XDG_CACHE_HOME": cache}
+    turns = {"without": {**os.environ, "XDG_CACHE_HOME": f"{cache}/none"}, "with": with_archive}
+    make = ["kohort.cli", "apps", "class-archive"]
+    if quick:
+        sessions, turns, make = 1, {"with": with_archive}, ["benchmarks.driver_steps", "--archive"]
+    began = time.perf_counter()
+    subprocess.run([*here, *make], env=with_archive, check=True, capture_output=True)  # it waits for the JVM, too
+    console.print(f"An archive of classes is made in {time.perf_counter() - began:.0f} s")
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
+    for _ in range(sessions):
+        for name, environment in turns.items():
+            said = subprocess.run(
+                [*here, "benchmarks.driver_steps", "--once"], env=environment, check=True, capture_output=True
+            )
+            found[name].append(tuple(json.loads(said.stdout)))
+    table = Table("", title=f"In a process of its own, medians of {sessions}")
+    for title in ("session, s", "first step of a program after it, s"):
+        table.add_column(title, justify="right")
+    for name, each in found.items():
+        table.add_row(f"{name} archive", *(f"{median(times):.1f}" for times in zip(*each, strict=True)))
+    console.print(table)
 
 
 def measured(program: Callable[[Stream, StreamsApp], Any], steps: int) -> Figures:

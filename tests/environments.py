@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-EXTRAS: Final = ("", "arrow", "console", "placement", "protobuf", "security", "spark", "all")
+EXTRAS: Final = ("", "arrow", "console", "opentelemetry", "placement", "protobuf", "security", "spark", "all")
 """What can be installed; "" is the base."""
 FIRST_TEST: Final = """
 import asyncio

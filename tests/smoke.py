@@ -63,6 +63,7 @@ SMOKES: Final = {
     "scale": Smoke("stream and batch are equal", codes=(0, 2)),
     "bench-wire": Smoke("Compression", ("BENCH=--quick",)),
     "bench-json": Smoke("bids", ("BENCH=--quick",)),
+    "bench-console": Smoke("memory: ", ("BENCH=--quick",)),
     "bench-startup": Smoke("kohort --version", ("BENCH=--quick",)),
     "bench-install": Smoke("once more", ("BENCH=--quick",)),
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),
@@ -93,6 +94,8 @@ ELSEWHERE: Final = {
     "cluster": "CI runs it",
     "bench": "all the bench-…",
     "smoke": "this is it",
+    "docs": "CI runs it",
+    "docs-serve": "it serves until it is stopped",
     "clean": "would remove what the others need",
 }
 """Targets that aren't run here, and why not."""

@@ -12,8 +12,9 @@ import pytest
 from kohort import extras
 from kohort.extras import MissingExtraError, require
 
-OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jinja2", "jwt", "matplotlib", "numba", "numpy", "ortools",
-             "pandas", "pyarrow", "pyspark", "pyspark_kohort", "rocksdict", "yaml")  # fmt: skip
+OF_EXTRAS = ("aiohttp", "cryptography", "fastavro", "jinja2", "jwt", "matplotlib", "numba", "numpy",
+             "opentelemetry", "ortools", "pandas", "pyarrow", "pyspark", "pyspark_kohort", "rocksdict",
+             "yaml")  # fmt: skip
 ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
 SPARK = (
     "kohort-spark, numba, numpy, pyarrow, cryptography, PyJWT, aiohttp, fastavro, pandas, pyspark and rocksdict: "
@@ -32,7 +33,9 @@ NEED_ARROW = {
 }  # fmt: skip
 NEED_MORE = (
     "kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document", "kohort.cli.client.app_report",
-    "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.server",
+    "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.placement_pages",
+    "kohort.console.server", "kohort.console.store_pages", "kohort.console.change_pages", "kohort.console.login_pages",
+    *(f"kohort.console.{name}_routes" for name in ("record", "topic", "wire")), "kohort.cli.console_access",
 )  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
@@ -76,6 +79,7 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
         (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (["console"], "kohort console needs aiohttp and Jinja2: pip install 'kohort[console]'"),
+        (["serve", "--ephemeral", "--console"], "--console needs aiohttp and Jinja2: pip install 'kohort[console]'"),
         (["apps", "list"], f"kohort apps list needs {SPARK}"),
         (["apps", "reset", "a", "--state-dir", "d"], f"kohort apps reset --state-dir needs {SPARK}"),
         (
@@ -220,6 +224,16 @@ def test_an_application_says_what_running_it_needs(monkeypatch: pytest.MonkeyPat
         MissingExtraError, match=r"a streams application needs rocksdict: pip install 'kohort\[spark\]'"
     ):
         StreamsApp("a", bootstrap_servers="localhost:1").run()
+
+
+def test_telemetry_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kohort.spark.monitoring.telemetry import OpenTelemetry
+
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(
+        MissingExtraError, match=r"^telemetry needs opentelemetry-api: pip install 'kohort\[opentelemetry\]'$"
+    ):
+        OpenTelemetry("a")
 
 
 def test_one_package_that_is_missing_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:

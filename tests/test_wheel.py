@@ -233,7 +233,8 @@ def test_all_is_every_other_extra(wheels: Wheels) -> None:
     assert found.keys() == {*EXTRAS, "dev"}
     assert found["spark"] == {f"kohort-spark{pinned}"}
     assert found["spark"] < found["protobuf"]
-    others = ("arrow", "console", "placement", "protobuf", "security")
+    assert found["spark"] < found["opentelemetry"]
+    others = ("arrow", "console", "opentelemetry", "placement", "protobuf", "security")
     assert found["all"] == set().union(*(found[extra] for extra in others))
     assert found["all"] < found["dev"]
     assert f"kohort[arrow,security]{pinned}" in needed(wheels.kohort_spark)[""]

@@ -91,7 +91,15 @@ DEBOOTSTRAP: Final = Tool(
     "debootstrap", "which makes the empty roots of make test-fresh", ("debootstrap",), on_path("debootstrap")
 )
 CHROMIUM: Final = Tool("Chromium", "in which pages of the console are tried", ("chromium",), on_path("chromium"))
-TOOLS: Final = {"java": JAVA, "kcat": KCAT, "maven": MAVEN, "debootstrap": DEBOOTSTRAP, "chromium": CHROMIUM}
+SYSTEMD: Final = Tool("systemd-analyze", "which reads units as systemd does", ("systemd",), on_path("systemd-analyze"))
+TOOLS: Final = {
+    "java": JAVA,
+    "kcat": KCAT,
+    "maven": MAVEN,
+    "debootstrap": DEBOOTSTRAP,
+    "chromium": CHROMIUM,
+    "systemd": SYSTEMD,
+}
 
 
 def need(*tools: Tool) -> None:

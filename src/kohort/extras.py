@@ -9,6 +9,7 @@ from typing import Final
 __all__ = [
     "ARROW",
     "CONSOLE",
+    "OPENTELEMETRY",
     "PIPELINE",
     "PROTOBUF",
     "SECURITY",
@@ -20,6 +21,7 @@ __all__ = [
 
 ARROW: Final = ("numba", "numpy", "pyarrow")
 CONSOLE: Final = ("aiohttp", "jinja2")
+OPENTELEMETRY: Final = ("opentelemetry",)  # the API; an SDK may be another's
 PROTOBUF: Final = ("grpc_tools",)  # which brings google.protobuf
 SECURITY: Final = ("cryptography", "jwt")
 PIPELINE: Final = "pyspark_kohort"  # of the distribution kohort-spark, which has all that is in kohort.spark, too
@@ -29,6 +31,7 @@ _DISTRIBUTIONS: Final = {
     "grpc_tools": "grpcio-tools",
     "jinja2": "Jinja2",
     "jwt": "PyJWT",
+    "opentelemetry": "opentelemetry-api",
     PIPELINE: "kohort-spark",
     "yaml": "PyYAML",
 }

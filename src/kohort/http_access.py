@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CHALLENGE", "LOOPBACK", "OPEN", "HttpAccess", "is_loopback", "warn_if_exposed"]
+__all__ = ["CHALLENGE", "LOOPBACK", "OPEN", "HttpAccess", "check_token", "is_loopback", "warn_if_exposed"]
 
 LOOPBACK: Final = "127.0.0.1"
 """Where an HTTP port listens unless an address is given."""
@@ -136,17 +136,30 @@ def warn_if_exposed(what: str, host: str, access: HttpAccess, options: str) -> N
         log.warning("%s listens on %s: whoever reaches the port may read it; protect it by %s", what, host, options)
 
 
+def check_token(source: str, token: bytes) -> None:
+    """Checks that a token is one that nobody guesses.
+
+    Args:
+        source: where it comes from, for the error.
+        token: what it is.
+
+    Raises:
+        ValueError: it is too short, or not one word.
+    """
+    if len(token) < _LEAST_TOKEN or not token.isascii() or not all(33 <= each < 127 for each in token):
+        raise ValueError(
+            f"{source}: a token is one word of at least {_LEAST_TOKEN} letters, digits and signs; "
+            "openssl rand -hex 32 makes one"
+        )
+
+
 def _read_token(option: str, path: Path) -> bytes:
     try:
         token = path.read_bytes().strip()
         mode = path.stat().st_mode
     except OSError as error:
         raise ValueError(f"{option} {path}: {error.strerror or error}") from None
-    if len(token) < _LEAST_TOKEN or not token.isascii() or not all(33 <= each < 127 for each in token):
-        raise ValueError(
-            f"{option} {path}: a token is one word of at least {_LEAST_TOKEN} letters, digits and signs; "
-            "openssl rand -hex 32 makes one"
-        )
+    check_token(f"{option} {path}", token)
     if mode & 0o077:
         log.warning("other users of this machine may read the token in %s: chmod 600 %s", path, path)
     return token

@@ -6,21 +6,27 @@ import asyncio
 import timeit
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker.audit import Audit
-from kohort.broker.metrics import Metrics, MetricsEndpoint, MetricSources, MetricsPort
+from kohort.broker.config import Settings
+from kohort.broker.metrics import Disk, Metrics, MetricsEndpoint, MetricSources, MetricsPort
 from kohort.broker.metrics.exposition import BrokerCollector, Exposition
 from kohort.broker.metrics.sources import ShareInFlight
 from kohort.broker.server import Server
 from kohort.broker.streams.placer import Placer
+from kohort.broker.validity import validity
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest
+from tests.broker.certificates import write_stores
 from tests.broker.conftest import Run
 from tests.broker.handlers.conftest import append_records
 from tests.broker.handlers.share_groups import heartbeat
@@ -121,6 +127,7 @@ def test_streams_groups_are_counted(with_server: Run) -> None:
 
         assert sample(found, "kohort_groups", protocol="streams", state="Stable") == 1
         assert (sample(found, "kohort_streams_members"), sample(found, "kohort_streams_tasks")) == (1, 3)
+        assert sample(found, "kohort_streams_tasks_unowned", group="app") == 0
         assert sample(found, "kohort_placements_total", assignor="optimal") == 1
         assert (sample(found, "kohort_placement_seconds_total", assignor="optimal") or 0) > 0
         assert sample(found, "kohort_placements_under_way") == 0
@@ -191,6 +198,28 @@ def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
         assert sample(found, "kohort_groups", protocol="classic", state="CompletingRebalance") == 1
         assert sample(found, "kohort_purgatory_operations", purgatory="heartbeat") is not None
         assert sample(found, "kohort_purgatory_operations", purgatory="held heartbeat") == 0
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
+def test_groups_have_their_lag_by_topic(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        server.broker.topics.create("t", 2)
+        append_records(server.broker, "t", 0, 5)
+        append_records(server.broker, "t", 1, 4)
+        server.broker.groups.start()
+        client = await RawClient.connect(server.port)
+        places = [OffsetCommitRequest.Topic.Partition(partition_index=index, committed_offset=2) for index in (0, 1)]
+        topics = [OffsetCommitRequest.Topic(name="t", partitions=places)]
+        commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+        async with asyncio.timeout(30):
+            while (await client.call(commit, version=8)).topics[0].partitions[0].error_code:  # it loads
+                await asyncio.sleep(0.01)
+
+        assert sample(await scrape(server), "kohort_group_lag_records", group="g", topic="t") == 3 + 2
+        server.broker.topics.delete("t")
+        assert sample(await scrape(server), "kohort_group_lag_records", group="g", topic="t") is None
         await client.close()
 
     with_server(test, metrics=METRICS)
@@ -281,6 +310,8 @@ def nothing() -> MetricSources:
         delayed_fetches=int,
         fetch_sessions=int,
         timers=int,
+        disk=lambda: Disk(0, 0),
+        connections_limit=int,
     )
 
 
@@ -293,6 +324,62 @@ def test_health(with_server: Run) -> None:
         assert await ask(server.metrics_port, "GET /healthz HTTP/1.0\r\n\r\n") == ("HTTP/1.1 200 OK", b"ok\n")
 
     with_server(test, metrics=METRICS)
+
+
+def test_it_is_ready_from_its_start_to_its_stop(
+    with_server: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = Server(Settings.load(None, {}, ["listeners=PLAINTEXT://127.0.0.1:0"]), data_dir=tmp_path / "other")
+    assert early.why_unready() == "starting: logs are opened, and after a crash recovered"
+    asyncio.run(early.stop())
+
+    async def readiness(server: Server) -> tuple[str, bytes]:
+        return await ask(server.metrics_port, "GET /readyz HTTP/1.0\r\n\r\n")
+
+    async def test(server: Server) -> None:
+        assert await readiness(server) == ("HTTP/1.1 200 OK", b"ok\n")
+        monkeypatch.setattr(type(server.broker.coordinators[0]), "loading", lambda self: True)
+        assert await readiness(server) == ("HTTP/1.1 503 Service Unavailable", b"coordinators are loading\n")
+        monkeypatch.undo()
+        await server.stop()
+        assert server.why_unready() == "stopping"
+
+    with_server(test, metrics=METRICS)
+
+
+def test_what_connections_and_the_disk_may_take_is_told(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        found = await scrape(server)
+        assert sample(found, "kohort_connections_limit") == 17
+        size, free = sample(found, "kohort_disk_bytes"), sample(found, "kohort_disk_free_bytes")
+        assert size and free is not None and size >= free
+
+    with_server(test, "max.connections=17", metrics=METRICS)
+
+
+def test_a_disk_that_nobody_can_ask_has_no_size(with_server: Run) -> None:
+    def gone() -> Disk:
+        raise OSError
+
+    async def test(server: Server) -> None:
+        text = Exposition(replace(server.broker.metric_sources, disk=gone)).text()
+        assert sample(samples(text), "kohort_disk_bytes") is None
+        assert b"# TYPE kohort_disk_bytes gauge" in text
+
+    with_server(test)
+
+
+def test_certificates_say_when_they_expire(with_server: Run, tmp_path: Path) -> None:
+    keystore, _ = write_stores(tmp_path)
+
+    async def test(server: Server) -> None:
+        found = await scrape(server)
+        shown = validity(keystore.read_text())
+        assert shown is not None
+        expires = sample(found, "kohort_certificate_expires_timestamp_seconds", listener="SSL")
+        assert expires == shown.ends.timestamp()
+
+    with_server(test, "listeners=SSL://127.0.0.1:0", f"ssl.keystore.location={keystore}", metrics=METRICS)
 
 
 @pytest.mark.parametrize(

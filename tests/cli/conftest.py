@@ -20,6 +20,14 @@ def wide_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def no_profiles(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have clusters of their own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-profiles"))
+    for variable in ("KOHORT_CLUSTER", "KOHORT_BOOTSTRAP_SERVERS"):
+        monkeypatch.delenv(variable, raising=False)
+
+
 @pytest.fixture(scope="module")
 def topics() -> Iterator[Topics]:
     with Broker() as broker:

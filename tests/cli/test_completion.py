@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +67,18 @@ def completed(line: str, servers: str, *start: str) -> tuple[list[str], str]:
 )
 def test_names_and_words(at: Cluster, line: str, words: list[str]) -> None:
     assert completed(line, at.servers, "-c", PATIENT) == (words, "")
+
+
+def test_names_of_clusters_and_what_is_in_them(at: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "kohort").mkdir()
+    (tmp_path / "kohort" / "clusters.toml").write_text(
+        f'[here]\nbootstrap.servers = "{at.servers}"\n[hence]\nbootstrap.servers = "127.0.0.1:1"\n'
+    )
+    nowhere = "127.0.0.1:1"
+    assert completed("kohort topics list --cluster he", nowhere, "-c", PATIENT) == (["hence", "here"], "")
+    assert completed("kohort clusters show her", nowhere, "-c", PATIENT) == (["here"], "")
+    assert completed("kohort topics describe -c here fl", nowhere, "-c", PATIENT) == (["flights", "flowers"], "")
 
 
 @pytest.mark.parametrize("servers", ["closed", "not an address"])

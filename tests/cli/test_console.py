@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from kohort.client.admin import Admin
 from kohort.client.types import TopicPartition
 from kohort.testing import Broker
+from tests.certificates import Certificates
 from tests.cli.support import invoke
 
 
@@ -63,7 +65,10 @@ def test_it_reads_a_secured_cluster_by_a_clients_settings() -> None:
 
 
 def test_others_than_this_machine_are_told_of() -> None:
-    with Broker() as broker, started("-b", broker.bootstrap_servers, "--host", "0.0.0.0") as (process, address):
+    with (
+        Broker() as broker,
+        started("-b", broker.bootstrap_servers, "--host", "0.0.0.0", "--no-login") as (process, address),
+    ):
         assert address.startswith("http://0.0.0.0:")
         assert process.stderr is not None
         assert "others than this machine may reach it" in process.stderr.readline()
@@ -79,7 +84,13 @@ def test_addresses_of_ip_version_6_are_in_brackets() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--host", "203.0.113.1"], 1, "can't listen on 203.0.113.1, port 8090"),
+        (["--host", "203.0.113.1", "--no-login"], 1, "can't listen on 203.0.113.1, port 8090"),
+        (["--host", "0.0.0.0"], 2, "--token-file FILE asks for a token"),
+        (["--login", "scram"], 2, "the cluster must ask for names and passwords"),
+        (["--login", "oidc"], 2, "--login oidc: there is scram"),
+        (["--token-file", "/none"], 2, "--token-file /none: No such file"),
+        (["--keyfile", "key.pem"], 2, "--keyfile needs --certfile"),
+        (["--audit-log", "/none/audit"], 1, "--audit-log /none/audit: No such file"),
         (["--every", "0"], 2, "--every"),
         (["--allow-host", "https://console.example"], 2, "isn't a name"),
     ],
@@ -95,3 +106,42 @@ def test_a_cluster_that_does_not_answer_ends_it() -> None:
     found = invoke("console", "--timeout", "0.3", servers="127.0.0.1:1")
     assert found.exit_code == 1
     assert "127.0.0.1:1" in found.stderr
+
+
+def test_a_token_of_the_environment_is_asked_for_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificates = Certificates(tmp_path)
+    tls = ["--certfile", str(certificates.cert), "--keyfile", str(certificates.key)]
+    monkeypatch.setenv("KOHORT_CONSOLE_TOKEN", "0123456789abcdef")
+    with (
+        Broker() as broker,
+        started("-b", broker.bootstrap_servers, *tls, "--audit-log", str(tmp_path / "a")) as (_, address),
+    ):
+        assert address.startswith("https://127.0.0.1:")
+        with urllib.request.urlopen(f"{address}groups", context=certificates.client()) as answer:
+            assert answer.url.endswith("/login?next=%2Fgroups")
+            assert "Secure" in answer.headers["Set-Cookie"]
+
+
+def test_wrong_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KOHORT_CONSOLE_TOKEN", "short")
+    found = invoke("console", servers="127.0.0.1:1")
+    assert (found.exit_code, "KOHORT_CONSOLE_TOKEN: a token is one word" in found.stderr) == (2, True)
+    monkeypatch.setenv("KOHORT_CONSOLE_TOKEN", "0123456789abcdef")
+    found = invoke("console", "--no-login", servers="127.0.0.1:1")
+    assert (found.exit_code, "--no-login lets everybody in" in found.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--schema-registry", "registry:8081"], "give its address"),
+        (["--schema-registry", "https://ada:x@registry"], "say the password in auth"),
+        (["--schema-registry-ca", "ca.pem"], "want --schema-registry"),
+        (["--schema-registry", "https://registry", "--schema-registry-auth", "no-such-file"], "No such file"),
+        (["--schema-registry", "https://registry", "--schema-registry-ca", "no-such-file"], "No such file"),
+    ],
+)
+def test_a_schema_registry_that_is_none_is_refused(options: list[str], why: str) -> None:
+    result = invoke("console", *options)
+    assert result.exit_code == 2
+    assert why in " ".join(result.stderr.split())

@@ -13,8 +13,8 @@ import pytest
 
 from kohort.cli.place import command as place
 from kohort.cli.placing.group_file import read_group
-from kohort.cli.placing.what_if import parse_change
 from kohort.coordinator.placement import ASSIGNORS, Group, Member, SubtopologyTasks
+from kohort.coordinator.placement.what_if import parse_change
 
 from .support import invoke
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kohort.cli.placing.live_group import read_live_group
 from kohort.client import Admin, StreamsMember
 from kohort.client.errors import ClientError
+from kohort.client.placed_group import read_placed_group
 from kohort.client.streams_member import InternalTopic, Lost, Revoked, Role, Subtopology, Topology
 from kohort.coordinator.placement import Member, SubtopologyTasks
 from kohort.protocol.errors import KafkaError
@@ -73,7 +73,7 @@ def test_a_group_that_runs(server: Server, tmp_path: Path) -> None:
             group = None
             while group is None or {len(member.active) for member in group.members} != {3, 4}:
                 with contextlib.suppress(KafkaError, ClientError):  # there is no such group yet, or it has no topology
-                    group, notes = await read_live_group(admin, "words")
+                    group, notes = await read_placed_group(admin, "words")
                 await asyncio.sleep(0.1)
             assert notes == []
             assert group.subtopologies == (SubtopologyTasks("0", 4), SubtopologyTasks("1", 3, 1))

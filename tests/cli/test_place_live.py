@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from kohort.cli.placing.live_group import read_live_group
 from kohort.client.administration.configs import ConfigEntry, ConfigResource, ConfigSource
 from kohort.client.administration.group_descriptions import streams_group
 from kohort.client.administration.group_types import GroupType
 from kohort.client.errors import ClientError
+from kohort.client.placed_group import read_placed_group
 from kohort.client.types import Broker, PartitionInfo, TopicInfo
 from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -125,7 +125,7 @@ class Asked:
 
 
 def read(admin: Any) -> tuple[Group, list[str]]:
-    return asyncio.run(read_live_group(admin, "words"))
+    return asyncio.run(read_placed_group(admin, "words"))
 
 
 def test_a_live_group() -> None:

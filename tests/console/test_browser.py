@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,10 +13,13 @@ import pytest
 
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
+from kohort.client.streams_member import Lost, Revoked, StreamsMember, Subtopology, Topology
 from kohort.client.types import TopicPartition
+from kohort.console.server import Policy
 from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
 from tests.console.running import Console, console
+from tests.console.test_store_pages import Answers, instance
 from tests.interop.toolchains import BUILD_S, axe, playwright
 from tests.tools import CHROMIUM
 
@@ -30,9 +33,14 @@ PAGES = {
     "filtered": "/groups?q=no+such+group",
     "classic": "/group?" + urlencode({"id": HTML}),
     "streams": "/group?id=app",
+    "placement": "/group/placement?id=app&add=2&standbys=1",
+    "task": "/group/placement?id=app&task=0_1",
     "topics": "/topics",
     "topic": "/topic?name=orders",
     "records": "/records?topic=orders",
+    "search": "/records?topic=orders&field=n+%3D+3",
+    "wire": "/wire",
+    "message": "/wire/message?name=Fetch",
     "missing": "/missing",
 }
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -45,11 +53,11 @@ class Tab:
     Attributes:
         page: Playwright's.
         at: the console.
-        admin: of the cluster.
+        admin, servers: of the cluster.
     """
 
-    def __init__(self, page: Any, at: Console, admin: Admin) -> None:
-        self.page, self.at, self.admin = page, at, admin
+    def __init__(self, page: Any, at: Console, admin: Admin, servers: str) -> None:
+        self.page, self.at, self.admin, self.servers = page, at, admin, servers
         self.complaints: list[str] = []
         page.on("console", lambda message: self._console(message))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -69,6 +77,12 @@ class Tab:
         """One of the texts that change."""
         return str(await self.page.text_content(f"[data-text={name}]"))
 
+    def owners(self, group_id: str) -> set[str | None]:
+        """The static names of members that have tasks, as the console has seen them last."""
+        report = self.at.watcher.report(group_id)
+        members = () if report is None else report.group.members
+        return {each.instance_id for each in members if each.streams is not None and each.streams.tasks}
+
     async def becomes(self, name: str, text: str) -> None:
         """Waits for such a text."""
         await self.page.wait_for_function(
@@ -76,7 +90,7 @@ class Tab:
         )
 
 
-def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
+def in_browser(work: Callable[[Tab], Awaitable[None]], policy: Policy | None = None, **context: Any) -> None:
     """Runs a test with a page of a browser beside a console of a cluster with groups and records."""
     CHROMIUM.require()
     sys.path.append(str(playwright()))
@@ -86,11 +100,15 @@ def in_browser(work: Callable[[Tab], Awaitable[None]], **context: Any) -> None:
         sys.path.remove(str(playwright()))
 
     async def whole() -> None:
-        async with cluster() as (servers, admin), console(servers) as at, async_playwright() as driver:
+        async with (
+            cluster() as (servers, admin),
+            console(servers, stores=True, policy=policy) as at,
+            async_playwright() as driver,
+        ):
             browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
             try:
                 page = await (await browser.new_context(**context)).new_page()
-                tab = Tab(page, at, admin)
+                tab = Tab(page, at, admin, servers)
                 await work(tab)
                 assert tab.complaints == []
             finally:
@@ -125,16 +143,34 @@ def test_everybody_can_use_the_pages(scheme: str, width: int) -> None:
         found = []
         for name, path in PAGES.items():
             await tab.open(path)
-            await tab.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-            session = await tab.page.context.new_cdp_session(tab.page)  # past the content security policy
-            await session.send("Runtime.evaluate", {"expression": axe()})
-            violations = (await tab.page.evaluate("axe.run()"))["violations"]
-            found += [(name, each["id"], [node["html"][:200] for node in each["nodes"]]) for each in violations]
-            if await tab.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                found.append((name, "wider than the screen", []))
+            found += await violations(tab, name)
+        listed = {"stores": [{"name": HTML, "key": {"k": "string"}, "subtopology": "0", "partitions": 1, "here": []}]}
+        rows = {"store": HTML, "rows": [{"key": HTML, "value": {"v": HTML}}], "next": "/stores/x?after=1"}
+        answers: Answers = {"/stores": (200, listed), "/stores/s": (200, rows)}
+        topology = Topology({"0": Subtopology(source_topics=["orders"])})
+        async with (
+            instance(answers, []) as endpoint,
+            StreamsMember(tab.servers, "stores", topology, user_endpoint=endpoint) as member,
+        ):
+            await anext(member)
+            await tab.open("/group/stores?id=stores&store=s")
+            await tab.page.get_by_role("link", name="Next").wait_for()
+            found += await violations(tab, "stores")
         assert found == []
 
     in_browser(work, color_scheme=scheme, viewport={"width": width, "height": 740})
+
+
+async def violations(tab: Tab, name: str) -> list[tuple[str, str, list[str]]]:
+    """What isn't as it should be on the page that is open."""
+    await tab.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    session = await tab.page.context.new_cdp_session(tab.page)  # past the content security policy
+    await session.send("Runtime.evaluate", {"expression": axe()})
+    against = (await tab.page.evaluate("axe.run()"))["violations"]
+    found = [(name, each["id"], [node["html"][:200] for node in each["nodes"]]) for each in against]
+    if await tab.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        found.append((name, "wider than the screen", []))
+    return found
 
 
 def test_a_page_that_is_open_shows_what_changes() -> None:
@@ -157,6 +193,55 @@ def test_a_page_that_is_open_shows_what_changes() -> None:
         assert await rows.count() == 2
         await tab.page.get_by_role("link", name=f"b{HTML}").click()
         assert await tab.page.text_content("h1") == f"b{HTML}"
+
+    in_browser(work)
+
+
+def test_a_rebalance_is_seen_while_it_happens() -> None:
+    """A member joins: the time line has tasks of two members then, and the table says which have moved."""
+    topology = Topology({"0": Subtopology(source_topics=["orders"])})
+
+    async def answer(member: StreamsMember) -> None:
+        async for event in member:
+            if isinstance(event, Revoked | Lost):
+                member.closed(*event.tasks)
+
+    async def work(tab: Tab) -> None:
+        servers = tab.servers
+        async with AsyncExitStack() as stack:
+
+            async def join(name: str) -> None:
+                member = await stack.enter_async_context(StreamsMember(servers, "moving", topology, instance_id=name))
+                task = asyncio.create_task(answer(member))
+                stack.callback(task.cancel)
+
+            await join("first")
+            while tab.owners("moving") != {"first"}:
+                await tab.at.watcher.look()
+            await tab.open("/group?id=moving")
+            assert [await tab.text(f"'timeline owner {row}'") for row in (0, 1)] == ["first", "first"]
+            await join("second")
+            while tab.owners("moving") != {"first", "second"}:
+                await tab.at.watcher.look()
+            await tab.page.locator("[data-table=moves] td", has_text="second").first.wait_for()
+            assert {await tab.text(f"'timeline owner {row}'") for row in (0, 1)} == {"first", "second"}
+            assert await tab.page.get_attribute("[data-d='timeline active 1']", "d")
+            assert await tab.text("'timeline name 1'") == "second"
+
+    in_browser(work)
+
+
+def test_what_if_is_filled_in() -> None:
+    async def work(tab: Tab) -> None:
+        await tab.open("/group?id=app")
+        await tab.page.get_by_role("link", name="Why tasks are where they are").click()
+        await tab.page.get_by_label("Instances more").fill("1")
+        await tab.page.get_by_label("Standbys of each task").fill("1")
+        await tab.page.get_by_role("button", name="Show").click()
+        assert await tab.page.text_content("#summary") == "After these changes, 1 task would move."
+        assert await tab.page.get_by_label("Instances more").input_value() == "1"
+        await tab.page.get_by_role("link", name="0_1").click()
+        await tab.page.get_by_role("heading", name="Why task 0_1 is where it is").wait_for()
 
     in_browser(work)
 

@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.client.types import TopicPartition
-from kohort.console.record_ranges import MOST_COUNT, ChoiceError, OffsetRange, RecordChoice, Where, parse_time, ranges
+from kohort.console.record_ranges import (
+    MOST_COUNT,
+    ChoiceError,
+    OffsetRange,
+    RecordChoice,
+    Where,
+    parse_positions,
+    parse_time,
+    ranges,
+)
 
 ENDS = st.dictionaries(
     st.integers(0, 5).map(lambda number: TopicPartition("t", number)),
@@ -25,10 +34,10 @@ def test_ranges_lie_within_the_log(ends: dict[TopicPartition, tuple[int, int]], 
 
 def test_where_pages_begin() -> None:
     at, ends = TopicPartition("t", 0), {TopicPartition("t", 0): (10, 100)}
-    assert ranges(RecordChoice(count=5), ends) == {at: OffsetRange(95, 100)}
-    assert ranges(RecordChoice(where=Where.OFFSET, value=3), ends) == {at: OffsetRange(10, 100)}
+    assert ranges(RecordChoice(count=5), ends) == {at: OffsetRange(95, 100, 10, 100)}
+    assert ranges(RecordChoice(where=Where.OFFSET, value=3), ends) == {at: OffsetRange(10, 100, 10, 100)}
     assert ranges(RecordChoice(where=Where.OFFSET, value=100), ends) == {}
-    assert ranges(RecordChoice(where=Where.TIME, value=3), ends, {at: 40}) == {at: OffsetRange(40, 100)}
+    assert ranges(RecordChoice(where=Where.TIME, value=3), ends, {at: 40}) == {at: OffsetRange(40, 100, 10, 100)}
     assert ranges(RecordChoice(where=Where.TIME, value=3), ends, {at: -1}) == {}
 
 
@@ -39,12 +48,25 @@ def test_parameters_are_read() -> None:
     assert RecordChoice.of({"from": "time", "time": "1970-01-01T00:01"}).value == 60_000
 
 
-@given(st.dictionaries(st.sampled_from(["partition", "from", "offset", "time", "count"]), st.text(max_size=20)))
+@given(st.dictionaries(st.sampled_from(["partition", "from", "offset", "time", "count", "at"]), st.text(max_size=20)))
 def test_any_parameters_are_read_or_refused(fields: dict[str, str]) -> None:
     try:
         RecordChoice.of(fields)
     except ChoiceError as error:
         assert str(error)
+
+
+def test_another_page_goes_on_where_one_has_ended() -> None:
+    at, ends = TopicPartition("t", 0), {TopicPartition("t", 0): (10, 100)}
+    fields = {"from": "end", "count": "5", "at": "0:40"}
+    assert ranges(RecordChoice.of(fields), ends) == {at: OffsetRange(35, 40, 10, 100)}
+    assert ranges(RecordChoice.of(fields), ends, None, 20) == {at: OffsetRange(20, 40, 10, 100)}
+    for where in ("offset", "time"):
+        choice = RecordChoice.of({"from": where, "at": "0:40"})
+        assert ranges(choice, ends) == {at: OffsetRange(40, 100, 10, 100)}
+    for text in ("1", "0:x", "0:1,", "-1:2"):
+        with pytest.raises(ChoiceError):
+            parse_positions(text)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,9 @@ def test_a_streams_group_has_tasks_and_a_topology(servers: str) -> None:
         async with console(servers) as at:
             page = page_of(await at.page("/group", id="app"))
             assert ["0_2", f"{member[:12]}…", "–", "–"] in page.rows
-            assert ["0", "orders", "–", "app-store-changelog"] in page.rows
+            assert ["0", "orders", "orders: 0/s written", "–", "app-store-changelog"] in page.rows
+            assert (page.texts["rate topic orders"], page.texts.get("rate part 0", "")) == ("0/s written", "")
+            assert len([each for each in page.elements("path") if each.get("class") == "arrow"]) == 1
             assert page.texts["topology_epoch"] == "0"
             assert "Warm-up" in [cell for row in page.rows for cell in row]
 
@@ -163,6 +165,10 @@ def test_a_share_group_shows_what_is_in_flight(servers: str) -> None:
             page = page_of(await at.page("/group", id="workers"))
             assert page.texts["members_count"] == "1"
             assert [row for row in page.rows if row[1:3] == ["acquired", "1"]], page.rows
+            (holder,) = [row for row in page.rows if row[1:3] == ["21", "1"]]
+            assert re.fullmatch(r"\d+ s", holder[3]), holder  # of 30
+            assert [row for row in page.rows if row[:2] == ["1", "21"]], page.rows
+            assert "no topic of it is told" in await at.page("/group", id="workers")
 
     asyncio.run(whole())
 
@@ -278,11 +284,11 @@ def test_topics_and_their_records(servers: str) -> None:
     async def whole() -> None:
         async with console(servers) as at:
             listed = page_of(await at.page("/topics", q="ORD"))
-            assert ["orders", "3", "1", "fine"] in listed.rows
+            assert ["orders", "3", "1", "fine", "–", "–"] in listed.rows
             assert not any("__consumer_offsets" in row for row in page_of(await at.page("/topics")).rows)
             assert any("__consumer_offsets" in row for row in page_of(await at.page("/topics", internal="yes")).rows)
             page = page_of(await at.page("/topic", name="orders"))
-            assert ["0", "1", "1", "1", "0", "10", "10"] in page.rows
+            assert ["0", "1", "1", "1", "0", "10", "10", "–"] in page.rows
             assert ["cleanup.policy", "delete", "default"] in page.rows
             assert "there is no topic none" in await at.page("/topic", 404, name="none")
             assert "The cluster says" in await at.page("/topic", 404, name=HTML)
@@ -393,9 +399,9 @@ def test_a_page_from_elsewhere_may_lead_here_but_ask_for_nothing(servers: str) -
 def test_nothing_can_be_changed(servers: str) -> None:
     async def whole() -> None:
         async with console(servers) as at:
-            for method in ("POST", "PUT", "DELETE", "PATCH"):
+            for method, status in (("POST", 403), ("PUT", 405), ("DELETE", 405), ("PATCH", 405)):
                 async with at.http.request(method, "/groups") as answer:
-                    assert answer.status == 405
+                    assert answer.status == status
 
     asyncio.run(whole())
 

@@ -15,13 +15,13 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import types as spark
 
+from kohort.schema_registry.client import RegistryClient
+from kohort.schema_registry.registry import RegisteredSchema, RegistryError, UnknownSchemaError
 from kohort.spark import SchemaRegistry
 from kohort.spark.formats import decoder, encoder
 from kohort.spark.formats.protobuf_schema import compiled, message_class
-from kohort.spark.formats.registry_client import RegistryClient
 from kohort.spark.formats.registry_encoder import RegistryWriting
 from kohort.spark.formats.registry_formats import RegistryReading, columns_of, schema_text
-from kohort.spark.formats.schema_registry import RegisteredSchema, RegistryError, UnknownSchemaError
 from tests.tools import MAVEN
 
 from .apicurio import Apicurio

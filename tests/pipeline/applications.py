@@ -50,10 +50,12 @@ class Heard(Listener):
         return not moved or others >= self.total("repartitioned")
 
 
-def run_until(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool]) -> None:
+def run_until(
+    app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool], *others: Listener
+) -> None:
     """Run an application until it's done, then stop it as an operator does: with a signal.
 
-    A failure that it is told of ends it, too.
+    A failure that it is told of ends it, too. `others` listen beside.
     """
     over = threading.Event()
     trouble: list[BaseException] = []
@@ -73,7 +75,7 @@ def run_until(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Calla
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        app.run(spark, listeners=[heard], progress=False)
+        app.run(spark, listeners=[heard, *others], progress=False)
     finally:
         over.set()
         watcher.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from kohort.broker.components import BrokerComponents
 from kohort.broker.config import Settings
 from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime
 from kohort.broker.delegation_tokens import DelegationTokens
+from kohort.broker.descriptors import most_connections
 from kohort.broker.dynamic_config import DynamicConfig
 from kohort.broker.features import Features
 from kohort.broker.fetch_sessions import FetchSessions
@@ -31,7 +33,7 @@ from kohort.broker.group_coordinator import GroupCoordinator
 from kohort.broker.log_flusher import LogFlusher
 from kohort.broker.log_manager import LogManager
 from kohort.broker.metadata_log import MetadataLog
-from kohort.broker.metrics import Metrics, MetricSources
+from kohort.broker.metrics import Disk, Metrics, MetricSources
 from kohort.broker.periodic_tasks import PeriodicTask, PeriodicTasks
 from kohort.broker.scram_users import ScramUsers
 from kohort.broker.scrubber import FIRST_SCRUB_MS, LONGEST_SCRUB_INTERVAL_MS, Scrubber
@@ -237,6 +239,8 @@ class Broker(BrokerComponents):
                 delayed_fetches=lambda: fetches.delayed,
                 fetch_sessions=lambda: len(fetch_sessions),
                 timers=lambda: len(wheel),
+                disk=functools.partial(_disk, data_dir),
+                connections_limit=lambda: most_connections(config.current.int("max.connections")),
             ),
         )
 
@@ -274,6 +278,11 @@ class Broker(BrokerComponents):
         # In a thread, as it may take long, and a second signal must still be handled.
         logs = self.log_manager.logs(self.topics)
         await asyncio.get_running_loop().run_in_executor(None, self.log_manager.close, logs)
+
+
+def _disk(directory: Path) -> Disk:
+    usage = shutil.disk_usage(directory)
+    return Disk(usage.total, usage.free)
 
 
 async def _sweep(tokens: DelegationTokens, clock: Callable[[], int]) -> None:

@@ -15,6 +15,12 @@ def reserved(limit: int) -> int:
     return max(_LEAST, limit // _SHARE)
 
 
+def most_connections(configured: int) -> int:
+    """How many connections there may be: as many as are configured, unless descriptors are short before."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return configured if limit == resource.RLIM_INFINITY else min(configured, limit - reserved(limit))
+
+
 def newcomers() -> int:
     """How many connections there may be that haven't said who they are: two descriptors each, in a handshake."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

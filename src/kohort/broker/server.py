@@ -7,6 +7,8 @@ import functools
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -91,7 +93,10 @@ class Server:
         self.max_frame = settings.int("socket.request.max.bytes")
         self._idle_seconds = settings.int("connections.max.idle.ms") / 1000
         self._prepare = prepare
-        self._metrics = None if metrics is None else MetricsEndpoint(self.broker.metric_sources, *metrics)
+        sources_of_metrics = replace(self.broker.metric_sources, certificates=self._certificates)
+        self._metrics = (
+            None if metrics is None else MetricsEndpoint(sources_of_metrics, *metrics, unready=self.why_unready)
+        )
         most = settings.int("queued.max.request.bytes")
         self.memory = RequestMemory(most)
         self.strangers_memory = RequestMemory(min(STRANGERS_BYTES, most) if most >= 0 else STRANGERS_BYTES)
@@ -201,6 +206,16 @@ class Server:
         if self._started:
             log.info("stopped ms=%d", (time.monotonic() - began) * 1000)
 
+    def why_unready(self) -> str | None:
+        """Why clients aren't served, or not all of them; None if they are."""
+        if self._stopping:
+            return "stopping"
+        if not self._started:
+            return "starting: logs are opened, and after a crash recovered"
+        if any(coordinator.loading() for coordinator in self.broker.coordinators):
+            return "coordinators are loading"
+        return None
+
     # Called by connections
 
     def admit(self, host: str, descriptor: int) -> Refusal | None:
@@ -275,6 +290,10 @@ class Server:
     def _close_late(self) -> None:
         self._later(self._close_late, 1.0)
         self.newcomers.close_late()
+
+    def _certificates(self) -> dict[str, datetime]:
+        tls = {listener.name: listener.tls for listener in self.listeners}
+        return {name: each.expires for name, each in tls.items() if each is not None and each.expires is not None}
 
     def _check_certificates(self) -> None:
         """Takes up certificates whose files have changed."""

@@ -264,6 +264,11 @@ class TlsContext:
         self._told: str | None = None
         self._tell_validity()
 
+    @property
+    def expires(self) -> datetime | None:
+        """When the certificate in use expires; None if that can't be read."""
+        return None if self._validity is None else self._validity.ends
+
     def check(self) -> bool:
         """Takes up files that have changed; returns whether it did. If they are broken, the old ones stay in use.
 

@@ -25,13 +25,20 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Streams applications: list, describe, reset one or a store, plan a change.",
     ),
     "cluster": ("kohort.cli.cluster", "A cluster at a glance: brokers, topics and groups."),
+    "clusters": (
+        "kohort.cli.clusters",
+        "Names for clusters, which --cluster takes: list, show, say which is the default.",
+    ),
     "configs": ("kohort.cli.configs", "Settings of topics, brokers, groups and client metrics: describe and alter."),
     "console": ("kohort.cli.console", "A cluster in a browser: groups with members and lag, topics and records."),
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
     "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),
+    "doctor": ("kohort.cli.doctor", "What is wrong with this machine, a cluster or a program, and what to do."),
     "features": ("kohort.cli.features", "Protocols that the cluster has switched on: describe, upgrade, downgrade."),
     "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
     "log": ("kohort.cli.log", "A server's data directory: find damages, and mend what can be."),
+    "logdirs": ("kohort.cli.logdirs", "What takes the room on brokers' disks: directories, topics, partitions."),
+    "perf": ("kohort.cli.perf", "How fast a cluster takes and gives records, and how long that takes."),
     "place": (
         "kohort.cli.place",
         "Place a streams group's tasks: which member gets which, how even it is, what moves.",
@@ -127,6 +134,8 @@ def _help(colour: bool) -> str:
 def _application(names: list[str]) -> typer.Typer:
     import typer
 
+    from kohort.cli.client.client_command import ClientCommand, with_cluster_option
+
     app = typer.Typer(
         help="Kafka group coordination in Python, with the data pipeline on Spark.",
         no_args_is_help=True,
@@ -137,9 +146,9 @@ def _application(names: list[str]) -> typer.Typer:
         path, about = COMMANDS[name]
         module = import_module(path)
         if hasattr(module, "app"):
-            app.add_typer(module.app, name=name, help=about)
+            app.add_typer(with_cluster_option(module.app), name=name, help=about)
         else:
-            app.command(name, short_help=about)(module.command)
+            app.command(name, cls=ClientCommand, short_help=about)(module.command)
 
     @app.callback()
     def kohort() -> None:

@@ -10,6 +10,7 @@ import typer
 from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_groups, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions
+from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.client.reset_options import reset_target
 from kohort.cli.client.watch import Shown, WatchCommand, WatchOption, watch
@@ -64,18 +65,25 @@ def list_groups(
             autocompletion=completion.words(*STATES),
         ),
     ] = None,
+    pattern: PatternOption = None,
+    limit: LimitOption = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """List the groups of every type."""
+    """List the groups of every type.
+
+    kohort groups list --type streams --state Stable
+    """
+    wanted = name_filter(pattern)
     for each in types or []:
         if each not in TYPES:
             fail(f"--type {each}: one of {', '.join(TYPES)} is wanted")
-    groups = with_admin(
+    listed = with_admin(
         bootstrap_server, config, timeout, lambda admin: admin.groups.list(types=types or (), states=states or ())
     )
+    groups = first((each for each in listed if wanted(each.group_id)), limit)
     from kohort.cli.client.group_report import groups_table, listing_as_json
 
     if as_json:
@@ -83,7 +91,7 @@ def list_groups(
     elif groups:
         out.print(groups_table(groups))
     else:
-        err.print("no such groups" if types or states else "no groups yet")
+        err.print("no such groups" if types or states or pattern else "no groups yet")
 
 
 @app.command(cls=WatchCommand)

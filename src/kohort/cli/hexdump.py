@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Final
 
 from kohort.cli.terminal import Line, printable
+from kohort.protocol.labelled_bytes import BYTES_A_LINE, labelled_lines
 from kohort.protocol.trace import Span
 
-_BYTES_A_LINE = 8
-_WIDEST_PATH = 56
-_LONGEST_BLOB = 4
-"""Lines of bytes shown of one value; longer values are cut."""
-
-_COLOURS = ("cyan", "green", "magenta", "blue", "yellow")
+_WIDEST_PATH: Final = 56
+_COLOURS: Final = ("cyan", "green", "magenta", "blue", "yellow")
 
 
 def labelled(data: bytes, spans: Sequence[Span], base: int = 0) -> Iterator[Line]:
@@ -23,25 +19,22 @@ def labelled(data: bytes, spans: Sequence[Span], base: int = 0) -> Iterator[Line
     `base` is added to the offsets shown.
     """
     width = min(_WIDEST_PATH, max((len(span.path) for span in spans), default=0))
-    for span in spans:
-        raw = data[span.start : span.end]
-        colour = _COLOURS[_depth(span.path) % len(_COLOURS)]
-        lines = [raw[at : at + _BYTES_A_LINE] for at in range(0, len(raw), _BYTES_A_LINE)] or [b""]
-        cut = len(lines) > _LONGEST_BLOB + 1
-        for index, line in enumerate(lines[:_LONGEST_BLOB] if cut else lines):
-            offset = f"{base + span.start + index * _BYTES_A_LINE:06x}  "
-            if index:
-                yield [(offset, "dim"), (line.hex(" "), colour)]
-                continue
-            yield [
-                (offset, "dim"),
-                (line.hex(" ").ljust(3 * _BYTES_A_LINE), colour),
-                (f" {_shortened(span.path, width).ljust(width)}  ", f"bold {colour}"),
-                (f"{_label(span):<12} ", "dim"),
-                (printable(_shown(span.value)), ""),
-            ]
-        if cut:
-            yield [(f"        … {len(raw) - _LONGEST_BLOB * _BYTES_A_LINE} bytes more", "dim")]
+    for line in labelled_lines(data, spans, base):
+        if line.offset is None:
+            yield [(f"        … {line.left_out} bytes more", "dim")]
+            continue
+        colour = _COLOURS[line.depth % len(_COLOURS)]
+        offset = f"{line.offset:06x}  "
+        if not line.first:
+            yield [(offset, "dim"), (line.raw.hex(" "), colour)]
+            continue
+        yield [
+            (offset, "dim"),
+            (line.raw.hex(" ").ljust(3 * BYTES_A_LINE), colour),
+            (f" {_shortened(line.path, width).ljust(width)}  ", f"bold {colour}"),
+            (f"{line.label:<12} ", "dim"),
+            (printable(line.value), ""),
+        ]
 
 
 def pointed(data: bytes, offset: int, message: str, base: int = 0) -> Iterator[Line]:
@@ -56,27 +49,5 @@ def pointed(data: bytes, offset: int, message: str, base: int = 0) -> Iterator[L
             yield [(space, ""), (f"^^ byte {base + offset}: {printable(message)}", "bold red")]
 
 
-def _depth(path: str) -> int:
-    return path.count(".")
-
-
-def _label(span: Span) -> str:
-    return span.type if span.role == "value" else span.role
-
-
 def _shortened(path: str, width: int) -> str:
     return path if len(path) <= width else f"…{path[-width + 1 :]}"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return f"{len(value)} bytes"
-    if isinstance(value, tuple):
-        number, size = value
-        return f"tag {number}, {size} bytes"
-    if isinstance(value, uuid.UUID):
-        return str(value)
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…'"

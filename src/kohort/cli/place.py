@@ -14,10 +14,10 @@ from kohort.cli.terminal import err, fail, out, print_json, printable
 from kohort.extras import MissingExtraError
 
 if TYPE_CHECKING:
-    from kohort.cli.placing.outcome import Comparison
-    from kohort.cli.placing.what_if import Change
     from kohort.client.admin import Admin
     from kohort.coordinator.placement.model import Group
+    from kohort.coordinator.placement.outcome import Comparison
+    from kohort.coordinator.placement.what_if import Change
 
 INFEASIBLE: Final = 1
 UNREACHABLE: Final = 3
@@ -95,8 +95,8 @@ def command(
 
     3: the running group can't be read.
     """
-    from kohort.cli.placing.outcome import InfeasibleError
     from kohort.coordinator.placement import ASSIGNORS
+    from kohort.coordinator.placement.outcome import InfeasibleError
 
     if assignor is not None and assignor not in ASSIGNORS:
         fail(f"--assignor {assignor}: one of {', '.join(ASSIGNORS)} is needed")
@@ -124,8 +124,8 @@ def command(
 
 def _comparison(group: Group, changes: list[Change], assignor: str | None) -> Comparison:
     """The comparison of the assignor, or of all; without `optimal` where it needs OR-Tools and wasn't asked for."""
-    from kohort.cli.placing.outcome import compare
     from kohort.coordinator.placement import ASSIGNORS
+    from kohort.coordinator.placement.outcome import compare
 
     try:
         return compare(group, changes, {name: ASSIGNORS[name] for name in ASSIGNORS if assignor in (None, name)})
@@ -137,7 +137,7 @@ def _comparison(group: Group, changes: list[Change], assignor: str | None) -> Co
 
 
 def _changes(texts: list[str]) -> list[Change]:
-    from kohort.cli.placing.what_if import parse_change
+    from kohort.coordinator.placement.what_if import parse_change
 
     changes = []
     for text in texts:
@@ -173,11 +173,11 @@ def _group_of_file(file: str) -> Group:
 
 def _running_group(group_id: str, bootstrap_server: str | None, config: str | None, timeout: float) -> Group:
     from kohort.cli.client.admin import existing_groups, with_admin
-    from kohort.cli.placing.live_group import read_live_group
+    from kohort.client.placed_group import read_placed_group
 
     async def read(admin: Admin) -> tuple[Group, list[str]]:
         await existing_groups(admin, [group_id])
-        return await read_live_group(admin, group_id)
+        return await read_placed_group(admin, group_id)
 
     try:
         group, notes = with_admin(bootstrap_server, config, timeout, read)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kohort.broker.metrics import MetricsPort
     from kohort.broker.secured.secured import Secured
     from kohort.broker.server import Server
+    from kohort.cli.console_beside import ConsoleBeside
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 FAILED: Final = 1
@@ -51,6 +52,9 @@ class ServeOptions:
     metrics_cafile: str | None = None
     ephemeral: bool = False
     durable: bool = False
+    console: bool = False
+    console_port: str | None = None
+    console_write: bool = False
     log_level: str = "info"
     log_format: str = "text"
 
@@ -102,6 +106,7 @@ def serve(options: ServeOptions) -> NoReturn:
         _fail(f"--log-format {options.log_format}: one of {', '.join(FORMATS)} is needed", WRONG_CALL)
     set_up_logging(options.log_level, options.log_format)
     try:
+        _check_console(options)
         secured = _secured(options)
         settings, metrics = _settings(options, secured)
         directory, temporary = _data_dir(options, settings, secured)
@@ -116,6 +121,25 @@ def serve(options: ServeOptions) -> NoReturn:
         if temporary:
             _remove(directory)
     sys.exit(0)
+
+
+def _check_console(options: ServeOptions) -> None:
+    """Checks the options of the console before anything is made.
+
+    Raises:
+        ValueError: they make no sense.
+        MissingExtraError: what it needs isn't installed.
+    """
+    port = options.console_port
+    if not options.console:
+        if port is not None or options.console_write:
+            raise ValueError("--console-port and --console-write need --console")
+        return
+    if port is not None and not (port.isascii() and port.isdigit() and int(port) <= 65_535):
+        raise ValueError(f"--console-port {port}: a port is wanted, from 0 to 65535; it listens on this machine alone")
+    from kohort.extras import CONSOLE, require
+
+    require("console", "--console", CONSOLE)
 
 
 def _secured(options: ServeOptions) -> Secured | None:
@@ -274,12 +298,18 @@ def _run(
         ShortPauses()
         gc.enable()
         renewals = None if secured is None else asyncio.create_task(_renew(secured, settings, log))
+        console: ConsoleBeside | None = None
         try:
             if secured is not None:
                 _tell_settings(secured, server, log, options)
+            if options.console:
+                console = _console(options, server, secured)
+                log.info("console address=%s", await console.start())
             _announce(server, log)
             await stop.wait()
         finally:
+            if console is not None:
+                await console.stop()
             if renewals is not None:
                 renewals.cancel()
             await server.stop()
@@ -289,6 +319,10 @@ def _run(
             runner.run(main())
     except ConfigError as error:
         _fail(str(error), WRONG_CALL)
+    except RuntimeError as error:
+        if not options.console or not _is_the_consoles(error):
+            raise
+        _fail(str(error), FAILED)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -296,6 +330,24 @@ def _run(
         if metrics is not None:
             taken.append(Endpoint(metrics.host or LOOPBACK, metrics.port))
         _fail(_explained(error, *taken), FAILED)
+
+
+def _console(options: ServeOptions, server: Server, secured: Secured | None) -> ConsoleBeside:
+    """The console beside the broker, which listens on this machine alone."""
+    from kohort.cli.console_beside import ConsoleBeside, console_options
+
+    wanted = console_options(server.listeners, None if secured is None else secured.java)
+    if options.console_port is not None:
+        wanted += ["--port", options.console_port]
+    if options.console_write:
+        wanted.append("--write")
+    return ConsoleBeside(wanted)
+
+
+def _is_the_consoles(error: RuntimeError) -> bool:
+    from kohort.cli.console_beside import ConsoleFailedError
+
+    return isinstance(error, ConsoleFailedError)
 
 
 def _announce(server: Server, log: Any) -> None:

@@ -70,6 +70,13 @@ def command(
     durable: Annotated[
         bool, typer.Option("--durable", help="Sync to the disk before anything is acknowledged.")
     ] = False,
+    console: Annotated[
+        bool, typer.Option("--console", help="Show it in a browser, too: kohort console, for this machine alone.")
+    ] = False,
+    console_port: Annotated[
+        str | None, typer.Option(metavar="PORT", help="Its port; 8090 unless given, 0 takes a free one.")
+    ] = None,
+    console_write: Annotated[bool, typer.Option("--console-write", help="Let it change things.")] = False,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="text (key=value pairs) or json.")] = "text",
 ) -> None:
@@ -94,6 +101,10 @@ def command(
 
     openssl rand -hex 32 > token; kohort serve --metrics 0.0.0.0:9404 --metrics-token-file token
 
+    With its console in a browser:
+
+    kohort serve --ephemeral --console
+
     Settings have Kafka's keys: --set log.retention.hours=24, or KOHORT_LOG_RETENTION_HOURS=24 in the environment,
     or in a file. The command line overrides the environment, which overrides the file.
     """
@@ -112,6 +123,9 @@ def command(
             metrics_cafile=metrics_cafile,
             ephemeral=ephemeral,
             durable=durable,
+            console=console,
+            console_port=console_port,
+            console_write=console_write,
             log_level=log_level,
             log_format=log_format,
         )

@@ -9,6 +9,7 @@ import typer
 from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions, parse_settings
+from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import (
     DEFAULT_TIMEOUT,
     BootstrapOption,
@@ -34,20 +35,29 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 @app.command("list")
 def list_topics(
+    pattern: PatternOption = None,
+    limit: LimitOption = None,
     internal: InternalOption = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """List the topics: partitions, replicas, and their health."""
-    topics = with_admin(bootstrap_server, config, timeout, lambda admin: admin.topics.list(internal=internal))
+    """List the topics: partitions, replicas, and their health.
+
+    kohort topics list --pattern 'orders-.*'
+    """
+    wanted = name_filter(pattern)
+    there = with_admin(bootstrap_server, config, timeout, lambda admin: admin.topics.list(internal=internal))
+    topics = first((topic for name, topic in there.items() if wanted(name)), limit)
     from kohort.cli.client.topic_report import topics_as_json, topics_table
 
     if as_json:
-        print_json(topics_as_json(topics.values()))
+        print_json(topics_as_json(topics))
     elif topics:
-        out.print(topics_table(topics.values()))
+        out.print(topics_table(topics))
+    elif there:
+        err.print("no such topics")
     else:
         err.print("no topics yet; 'kohort topics create NAME' makes one")
 

@@ -11,6 +11,7 @@ import typer
 from kohort.cli.client import completion
 from kohort.cli.client.admin import with_admin
 from kohort.cli.client.arguments import parse_duration
+from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json
 
@@ -38,6 +39,8 @@ def list_transactions(
     longer_than: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only those that have been open for longer: 90s, 15m, 1h.")
     ] = None,
+    pattern: PatternOption = None,
+    limit: LimitOption = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -48,18 +51,20 @@ def list_transactions(
     kohort transactions list --state Ongoing --longer-than 15m
     """
     wanted = [_state(each) for each in states or ()]
+    matches = name_filter(pattern)
     running_ms = None if longer_than is None else parse_duration(longer_than, "--longer-than")
-    found = with_admin(
+    listed = with_admin(
         bootstrap_server,
         config,
         timeout,
         lambda admin: admin.transactions.list(states=wanted, running_longer_than_ms=running_ms),
     )
+    found = first((each for each in listed if matches(each.transactional_id)), limit)
     if as_json:
         print_json([each._asdict() for each in found])
         return
     if not found:
-        err.print("no such transactions" if wanted or running_ms is not None else "no transactional ids yet")
+        err.print("no such transactions" if wanted or pattern or running_ms is not None else "no transactional ids yet")
         return
     from kohort.cli.client.tables import table
 

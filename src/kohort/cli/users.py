@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kohort.cli.client.admin import confirm, with_admin
+from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import fail, out, print_json
 
@@ -25,14 +26,18 @@ MechanismOption = Annotated[
 
 @app.command("list")
 def list_(
+    pattern: PatternOption = None,
+    limit: LimitOption = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
     """List the users that log in with SCRAM, and by which mechanisms."""
+    wanted = name_filter(pattern)
     users = with_admin(bootstrap_server, config, timeout, lambda admin: admin.users.describe())
-    rows = [(name, each.mechanism, each.iterations) for name in sorted(users) for each in users[name]]
+    names = first(sorted(filter(wanted, users)), limit)
+    rows = [(name, each.mechanism, each.iterations) for name in names for each in users[name]]
     if as_json:
         print_json([dict(zip(("name", "mechanism", "iterations"), row, strict=True)) for row in rows])
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from kohort.console.history import Sample
@@ -29,10 +29,23 @@ class Chart(NamedTuple):
     most: str
 
 
-def chart(samples: Sequence[Sample]) -> Chart:
-    """The line of samples in the order of their times, which all differ."""
+def chart(
+    samples: Sequence[Sample],
+    *,
+    what: str = "records",
+    show: Callable[[int], str] = number,
+    beginning: str = "The lag's history begins with the console, and grows while it runs.",
+) -> Chart:
+    """The line of samples in the order of their times, which all differ.
+
+    Args:
+        samples: what was measured.
+        what: the unit, said behind a value.
+        show: makes a value text.
+        beginning: what is said while there are too few.
+    """
     if len(samples) < _LEAST:
-        return Chart("", "The lag's history begins with the console, and grows while it runs.", "")
+        return Chart("", beginning, "")
     first, last = samples[0], samples[-1]
     most = max(sample.value for sample in samples)
     over = last.at - first.at
@@ -40,5 +53,5 @@ def chart(samples: Sequence[Sample]) -> Chart:
         f"{(sample.at - first.at) / over * WIDTH:.1f},{HEIGHT - sample.value / max(1, most) * HEIGHT:.1f}"
         for sample in samples
     )
-    text = f"Within {duration(over)}: from {number(first.value)} to {number(last.value)} records"
-    return Chart(points, f"{text}, at most {number(most)}.", number(most))
+    text = f"Within {duration(over)}: from {show(first.value)} to {show(last.value)} {what}".rstrip()
+    return Chart(points, f"{text}, at most {show(most)}.", show(most))

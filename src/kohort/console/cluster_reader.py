@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kohort.client.admin import Admin
 from kohort.client.administration.configs import ConfigEntry, ConfigResource, ResourceType
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
 from kohort.client.administration.offsets import OffsetSpec
 from kohort.client.errors import ClientError, PartialFailureError
+from kohort.client.placed_group import read_placed_group
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.console.group_page import GroupReport
 from kohort.console.topic_pages import TopicReport
+from kohort.coordinator.placement.model import Group
 from kohort.protocol.errors import KafkaError
 
 __all__ = ["ClusterReader", "explain"]
 
+_DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 _SOON_MS = 5_000
 """For offsets of partitions: one whose leader has just died has none, and the rest is shown."""
+
+ClusterError = (ClientError, KafkaError)
+"""What is raised where the cluster doesn't answer, or refuses."""
 
 
 class ClusterReader:
@@ -62,9 +68,50 @@ class ClusterReader:
         except KafkaError:  # of the only one
             return {}
 
+    async def placed(self, group_id: str) -> tuple[Group, list[str]]:
+        """A streams group as placement has it, and what couldn't be found out, in sentences.
+
+        Raises:
+            NotPlaceableError: it has no tasks that can be placed; says why.
+        """
+        return await read_placed_group(self._admin, group_id)
+
     async def topics(self) -> dict[str, TopicInfo]:
         """All topics by name, Kafka's own ones, too."""
         return await self._admin.topics.list(internal=True)
+
+    async def ends(self, topics: Collection[TopicInfo]) -> dict[TopicPartition, int]:
+        """The ends of the partitions that have a leader, as far as they are told."""
+        partitions = [
+            TopicPartition(topic.name, at)
+            for topic in topics
+            for at, each in topic.partitions.items()
+            if each.leader is not None
+        ]
+        return await self._offsets(partitions, OffsetSpec.LATEST)
+
+    async def sizes(self) -> dict[TopicPartition, int] | None:
+        """The bytes of all partitions, each where it is largest; None if they aren't told, or not to this user."""
+        try:
+            by_broker = await self._admin.cluster.log_dirs(timeout_ms=_SOON_MS)
+        except ClusterError:
+            return None
+        found: dict[TopicPartition, int] = {}
+        for directories in by_broker.values():
+            for directory in directories:
+                for at, replica in directory.replicas.items():
+                    if not replica.future:
+                        found[at] = max(found.get(at, 0), replica.size)
+        return found
+
+    async def dead_letter_topic(self, group_id: str) -> str:
+        """Where a share group's dead letters go; "" for nowhere, or if that isn't told."""
+        resource = ConfigResource(ResourceType.GROUP, group_id)
+        try:
+            entry = (await self._admin.configs.describe(resource))[resource].get(_DEAD_LETTERS)
+        except ClusterError:
+            return ""
+        return "" if entry is None else entry.value or ""
 
     async def topic(self, name: str) -> TopicReport:
         """A topic with its settings, and with offsets of partitions that have a leader."""
@@ -98,7 +145,3 @@ class ClusterReader:
 def explain(error: Exception) -> str:
     """What a page says of an error."""
     return str(error) or type(error).__name__
-
-
-ClusterError = (ClientError, KafkaError)
-"""What is raised where the cluster doesn't answer, or refuses."""

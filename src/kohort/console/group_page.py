@@ -11,13 +11,17 @@ from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.client.types import TopicPartition
 from kohort.console.chart import chart
+from kohort.console.flow import Rate
 from kohort.console.history import History
 from kohort.console.links import topic_link
 from kohort.console.live import Cell, Table, View
+from kohort.console.task_times import TaskTimes
+from kohort.console.timeline import timeline_texts
 from kohort.console.trend import Trend
-from kohort.console.words import NOTHING, moment, number, trend_text, visible
+from kohort.console.words import NOTHING, duration, moment, number, pace, trend_text, visible
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
+from kohort.protocol.share_in_flight import InFlight
 from kohort.short_names import short_names
 from kohort.streams.tasks import Role, TaskId
 
@@ -77,11 +81,23 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
             return (
                 Heading("members", "Members", columns, nobody),
                 Heading("tasks", "Tasks", ("Task", "Active", "Standby", "Warm-up"), "No tasks are given out."),
+                Heading(
+                    "copies",
+                    "Standbys and warm-ups",
+                    ("Task", "Member", "As", ">Records behind", ">Restored"),
+                    "No member keeps a copy of another's task.",
+                ),
+                Heading(
+                    "moves",
+                    "What has moved",
+                    ("Seen", "Task", "From", "To"),
+                    "No task has got another member since the console looks.",
+                ),
                 by_topic,
                 Heading(
                     "topology",
                     "Topology",
-                    ("Subtopology", "Reads", "Writes to repartition topics", "Keeps state in"),
+                    ("Subtopology", "Reads", "Records", "Writes to repartition topics", "Keeps state in"),
                     "Its topics are missing or don't fit, or no member has brought a topology yet.",
                 ),
             )
@@ -90,9 +106,21 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
                 Heading("members", "Members", ("Member", "Client", "Host", ">Epoch", "Partitions"), nobody),
                 by_topic,
                 Heading(
+                    "holders",
+                    "In flight by member",
+                    ("Member", ">Records", ">Most deliveries", "First lock ends", "Last lock ends"),
+                    "No member has records.",
+                ),
+                Heading(
+                    "deliveries",
+                    "In flight by deliveries",
+                    ("Deliveries", ">Records", "In partitions"),
+                    "Nothing is in flight.",
+                ),
+                Heading(
                     "in_flight",
                     "Records in flight",
-                    ("Records", "State", ">Deliveries", "Member", "Locked until"),
+                    ("Records", "State", ">Deliveries", "Member", "Lock left"),
                     "Nothing is in flight, as far as the brokers tell: Kohort's do.",
                 ),
             )
@@ -104,10 +132,26 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
             return (Heading("members", "Members", columns, nobody), by_topic)
 
 
-def group_view(report: GroupReport, history: History, trend: Trend) -> View:
-    """What the page shows."""
+def group_view(
+    report: GroupReport,
+    history: History,
+    trend: Trend,
+    rates: Mapping[str, Rate] | None = None,
+    times: TaskTimes | None = None,
+    now_ms: int = 0,
+) -> View:
+    """What the page shows.
+
+    Args:
+        report: the group.
+        history, trend: of its lag.
+        times: of a streams group: which member has had which task.
+        rates: of a streams group: how quickly its topics are written and read, as far as that is known.
+        now_ms: the time since 1970 by which locks have time left.
+    """
     group = report.group
     lines = chart(history.samples)
+    rates, times = rates or {}, times or TaskTimes()
     texts = {
         "state": group.state or "not told",
         "members_count": number(len(group.members)),
@@ -123,12 +167,18 @@ def group_view(report: GroupReport, history: History, trend: Trend) -> View:
         "chart_text": lines.text,
         "chart_most": lines.most,
     }
+    if group.type is GroupType.STREAMS:
+        texts |= _rate_texts(group, rates) | timeline_texts(times, _names(group))
     makers: Mapping[str, Callable[[], Iterable[tuple[str, tuple[Cell, ...]]]]] = {
         "members": lambda: _members(group),
         "tasks": lambda: _tasks(group),
+        "copies": lambda: _copies(group),
+        "moves": lambda: _moves(group, times),
         "partitions": lambda: _partitions(report),
-        "topology": lambda: _topology(group),
-        "in_flight": lambda: _in_flight(report),
+        "topology": lambda: _topology(group, rates),
+        "in_flight": lambda: _in_flight(report, now_ms),
+        "holders": lambda: _holders(report, now_ms),
+        "deliveries": lambda: _deliveries(report),
     }
     tables = {each.name: Table(dict(islice(makers[each.name](), MOST_ROWS))) for each in headings(group.type)}
     return View({name: visible(text) for name, text in texts.items()}, tables)
@@ -210,11 +260,72 @@ def _tasks(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
         yield str(task), (_text(task), *cells)
 
 
-def _topology(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+def _rate_texts(group: GroupDescription, rates: Mapping[str, Rate]) -> dict[str, str]:
+    """What stands in the boxes of the topology's picture, by their keys."""
+    if group.topology is None:
+        return {}
+    texts = {}
+    for name, part in group.topology.subtopologies.items():
+        read = [rate.read for topic in part.inputs if (rate := rates.get(topic)) and rate.read is not None]
+        texts[f"rate part {name}"] = f"reads {pace(sum(read))}" if read else ""
+        for topic in (*part.inputs, *part.repartition_sinks):
+            texts[f"rate topic {topic}"] = _written(rates.get(topic))
+    return texts
+
+
+def _written(rate: Rate | None) -> str:
+    return "" if rate is None or rate.written is None else f"{pace(rate.written)} written"
+
+
+def _rate_of(topic: str, rate: Rate | None) -> str:
+    if rate is None:
+        return ""
+    parts = [_written(rate), "" if rate.read is None else f"{pace(rate.read)} read"]
+    known = ", ".join(filter(None, parts))
+    return f"{topic}: {known}" if known else ""
+
+
+def _names(group: GroupDescription) -> dict[str, str]:
+    """What members are called, by id."""
+    short = short_names(member.member_id for member in group.members)
+    return {member.member_id: member.instance_id or short[member.member_id] for member in group.members}
+
+
+def _copies(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """A row a standby or warm-up: how far it is, as far as its member told."""
+    names = _names(group)
+    found = []
+    for member in group.members:
+        if member.streams is None:
+            continue
+        for task, role in member.streams.tasks.items():
+            if role is not Role.ACTIVE:
+                end = member.streams.task_end_offsets.get(task)
+                found.append((task, member.member_id, role, member.streams.task_offsets.get(task), end))
+    for task, member_id, role, offset, end in sorted(found, key=lambda each: each[:2]):
+        known = offset is not None and end is not None
+        left = max(0, end - offset) if offset is not None and end is not None else None
+        done = f"{100 * (end - (left or 0)) // end} %" if known and end else "100 %" if known else NOTHING
+        cells = _text(task), _text(names[member_id]), Cell(role.value), Cell(number(left)), Cell(done)
+        yield f"{task} {member_id}", cells
+
+
+def _moves(group: GroupDescription, times: TaskTimes) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """Active tasks that got another member, the last ones first."""
+    names = _names(group)
+    gone = {each for move in times.moves for each in (move.source, move.target) if each is not None} - names.keys()
+    called = {**short_names(gone), **names}
+    for move in reversed(times.moves):
+        sides = ("nobody" if each is None else called[each] for each in (move.source, move.target))
+        yield str(move.number), (Cell(moment(move.at_ms)), _text(move.task), *map(_text, sides))
+
+
+def _topology(group: GroupDescription, rates: Mapping[str, Rate]) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     if group.topology is None:
         return
     for name, part in group.topology.subtopologies.items():
-        cells = (part.inputs, part.repartition_sinks, [topic.name for topic in part.changelogs])
+        known = list(filter(None, (_rate_of(topic, rates.get(topic)) for topic in part.inputs)))
+        cells = (part.inputs, known, part.repartition_sinks, [topic.name for topic in part.changelogs])
         yield name, (_text(name), *(_text(", ".join(each)) for each in cells))
 
 
@@ -238,10 +349,9 @@ def _partitions(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
         )
 
 
-def _in_flight(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+def _in_flight(report: GroupReport, now_ms: int) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     """Records of a share group that were handed out and aren't done."""
-    holders = {each.member_id for lag in report.lag.values() for each in lag.in_flight if each.member_id is not None}
-    names = short_names({*holders, *(member.member_id for member in report.group.members)})
+    names = _holders_names(report)
     for at, lag in report.lag.items():
         for each in lag.in_flight:
             first, last = each.first_offset, each.last_offset
@@ -253,6 +363,60 @@ def _in_flight(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
                     _text(each.state),
                     Cell(number(each.delivery_count)),
                     _text(None if each.member_id is None else names[each.member_id]),
-                    Cell(NOTHING if each.locked_until_ms is None else moment(each.locked_until_ms)),
+                    _lock_left(each.locked_until_ms, now_ms),
                 ),
             )
+
+
+def _holders_names(report: GroupReport) -> Mapping[str, str]:
+    holders = {each.member_id for lag in report.lag.values() for each in lag.in_flight if each.member_id is not None}
+    return short_names({*holders, *(member.member_id for member in report.group.members)})
+
+
+def _lock_left(until_ms: int | None, now_ms: int) -> Cell:
+    """How long a lock holds yet, by this machine's clock."""
+    if until_ms is None:
+        return Cell(NOTHING)
+    return Cell(duration((until_ms - now_ms) / 1000)) if until_ms > now_ms else Cell("over", tone="warn")
+
+
+def _holders(report: GroupReport, now_ms: int) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """A row a member that has records: how many, and how long its locks hold."""
+    names = _holders_names(report)
+    having: dict[str, list[InFlight]] = {}
+    for lag in report.lag.values():
+        for each in lag.in_flight:
+            if each.member_id is not None:
+                having.setdefault(each.member_id, []).append(each)
+    for member_id in sorted(having):
+        held = having[member_id]
+        locks = [each.locked_until_ms for each in held if each.locked_until_ms is not None]
+        yield (
+            member_id,
+            (
+                _text(names[member_id]),
+                Cell(number(sum(map(_records, held)))),
+                Cell(number(max(each.delivery_count for each in held))),
+                _lock_left(min(locks, default=None), now_ms),
+                _lock_left(max(locks, default=None), now_ms),
+            ),
+        )
+
+
+def _deliveries(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """A row a number of deliveries: how many records have had so many, those that are delivered most often first."""
+    counts: dict[int, int] = {}
+    where: dict[int, set[TopicPartition]] = {}
+    for at, lag in report.lag.items():
+        for each in lag.in_flight:
+            counts[each.delivery_count] = counts.get(each.delivery_count, 0) + _records(each)
+            where.setdefault(each.delivery_count, set()).add(at)
+    for count in sorted(counts, reverse=True):
+        yield (
+            str(count),
+            (Cell(number(count)), Cell(number(counts[count])), _text(partitions_text(sorted(where[count])))),
+        )
+
+
+def _records(each: InFlight) -> int:
+    return each.last_offset - each.first_offset + 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kohort.console.links import group_link, records_link, topic_link
+from kohort.console.links import dead_letters_link, group_link, placement_link, records_link, topic_link
 from kohort.console.words import moment, number, visible
 from kohort.plurals import several
 
@@ -30,7 +30,12 @@ class Pages:
             keep_trailing_newline=True,
         )
         self._environment.globals.update(
-            cluster=cluster, group_link=group_link, topic_link=topic_link, records_link=records_link
+            cluster=cluster,
+            group_link=group_link,
+            placement_link=placement_link,
+            topic_link=topic_link,
+            records_link=records_link,
+            dead_letters_link=dead_letters_link,
         )
         self._environment.filters.update(visible=visible, number=number, several=several, moment=moment)
 

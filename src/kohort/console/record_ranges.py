@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -30,10 +30,16 @@ class Where(enum.StrEnum):
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of a partition: from `start`, and none from `stop` on."""
+    """Offsets of a partition: from `start`, and none from `stop` on.
+
+    Attributes:
+        first, end: what the partition has.
+    """
 
     start: int
     stop: int
+    first: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +51,14 @@ class RecordChoice:
         where: whether the last ones, those from an offset, or from a time.
         value: the offset, or the time in ms since 1970.
         count: how many at most.
+        positions: where another page has come to, by partition: where this one begins, or from the end ends.
     """
 
     partition: int | None = None
     where: Where = Where.END
     value: int = 0
     count: int = DEFAULT_COUNT
+    positions: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> RecordChoice:
@@ -63,10 +71,11 @@ class RecordChoice:
         where = fields.get("from", "") or Where.END
         if where not in Where.__members__.values():
             raise ChoiceError(f"records are shown from {', '.join(Where)}, not from {where!r}")
+        positions = parse_positions(fields.get("at", ""))
         value = 0
         if where == Where.OFFSET:
             value = _whole(fields.get("offset", "").strip() or "0", "the offset")
-        elif where == Where.TIME:
+        elif where == Where.TIME and not positions:
             value = parse_time(fields.get("time", ""))
         count = _whole(fields.get("count", "").strip() or str(DEFAULT_COUNT), "the number of records")
         return cls(
@@ -74,6 +83,7 @@ class RecordChoice:
             Where(where),
             value,
             min(max(1, count), MOST_COUNT),
+            positions,
         )
 
 
@@ -94,10 +104,29 @@ def parse_time(text: str) -> int:
     return max(0, int(moment.timestamp() * 1000))
 
 
+def parse_positions(text: str) -> dict[int, int]:
+    """Offsets by partition, as `positions_text` writes them.
+
+    Raises:
+        ChoiceError: they are none.
+    """
+    found = {}
+    for each in text.split(",") if text else ():
+        partition, _, offset = each.partition(":")
+        found[_whole(partition, "the partition")] = _whole(offset, "the offset")
+    return found
+
+
+def positions_text(positions: Mapping[int, int]) -> str:
+    """Offsets by partition, as a page's parameter: 0:17,1:4."""
+    return ",".join(f"{partition}:{offset}" for partition, offset in sorted(positions.items()))
+
+
 def ranges(
     choice: RecordChoice,
     ends: Mapping[TopicPartition, tuple[int, int]],
     times: Mapping[TopicPartition, int] | None = None,
+    window: int | None = None,
 ) -> dict[TopicPartition, OffsetRange]:
     """What to read of each partition; those of which there is nothing are left out.
 
@@ -105,20 +134,26 @@ def ranges(
         choice: what is wanted; so many of each partition, of which the page then takes the first, or the last.
         ends: the first offset of each partition, and the one after the last.
         times: where it is from a time: the first offset of each partition that isn't older; -1 for none.
+        window: offsets of each partition to look at from the end; None for as many as are wanted.
     """
     found = {}
     for at, (first, end) in ends.items():
+        stop = end
+        position = choice.positions.get(at.partition)
         match choice.where:
             case Where.END:
-                start = end - choice.count
+                stop = end if position is None else min(position, end)
+                start = stop - (choice.count if window is None else window)
             case Where.OFFSET:
-                start = choice.value
+                start = choice.value if position is None else position
+            case Where.TIME if position is not None:
+                start = position
             case Where.TIME:
                 start = (times or {}).get(at, -1)
                 start = end if start < 0 else start
         start = max(first, start)
-        if start < end:
-            found[at] = OffsetRange(start, end)
+        if start < stop:
+            found[at] = OffsetRange(start, stop, first, end)
     return found
 
 

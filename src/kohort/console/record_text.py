@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kohort.console.record_decoding import Decoded
 from kohort.console.words import visible
 
 MOST_BYTES: Final = 16 * 1024
@@ -58,6 +59,26 @@ def shown(data: bytes | None, form: Form = Form.AUTO) -> Shown:
             return found
     note = {Form.JSON: "no JSON", Form.TEXT: "no UTF-8"}.get(form, "")
     return Shown(_hex(data[:MOST_BYTES]), "hex", "; ".join(filter(None, (note, _cut(len(data))))))
+
+
+def shown_as(decoded: Decoded, data: bytes | None, form: Form = Form.AUTO) -> Shown:
+    """Bytes as what they mean, if that is known and nothing else is asked for; else as `shown` has them."""
+    meant = decoded.value is not None and (decoded.form not in ("text", "json") or decoded.note != "")
+    if form is Form.AUTO and meant and (read := _meant(decoded)) is not None:
+        return read
+    found = shown(data, form)
+    return found._replace(note="; ".join(filter(None, (found.note, decoded.note))))
+
+
+def _meant(decoded: Decoded) -> Shown | None:
+    try:
+        raw = msgspec.json.encode(decoded.value)
+        indented = msgspec.json.format(raw, indent=2)
+    except (ValueError, RecursionError):
+        return None
+    text = (indented if len(indented) <= _MOST_INDENTED else raw).decode()
+    cut = f"the first {MOST_BYTES:,} of {len(text):,} characters" if len(text) > MOST_BYTES else ""
+    return Shown(visible(text[:MOST_BYTES]), decoded.form, "; ".join(filter(None, (decoded.note, cut))))
 
 
 def _json(data: bytes, form: Form) -> Shown | None:

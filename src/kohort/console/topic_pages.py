@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kohort.client.administration.configs import ConfigEntry, ConfigSource
-from kohort.client.types import PartitionInfo, TopicInfo
+from kohort.client.types import PartitionInfo, TopicInfo, TopicPartition
+from kohort.console.growth import Growth
 from kohort.console.links import records_link, topic_link
 from kohort.console.live import Cell
 from kohort.console.paging import Page, page_of
-from kohort.console.words import NOTHING, number, visible
+from kohort.console.words import NOTHING, number, pace, size, visible
 
-TOPIC_COLUMNS: Final = ("Topic", ">Partitions", ">Replicas", "Health")
-PARTITION_COLUMNS: Final = ("Partition", ">Leader", "Replicas", "In sync", ">First offset", ">End", ">Offsets")
+TOPIC_COLUMNS: Final = ("Topic", ">Partitions", ">Replicas", "Health", ">Records/s", ">Size")
+PARTITION_COLUMNS: Final = ("Partition", ">Leader", "Replicas", "In sync", ">First offset", ">End", ">Offsets", ">Size")
 SETTING_COLUMNS: Final = ("Setting", "Value", "From")
 
 MOST_PARTITIONS: Final = 1_000
@@ -56,17 +57,28 @@ def choose(topics: Iterable[TopicInfo], text: str, page: int, *, internal: bool)
     return page_of(sorted(found, key=lambda topic: topic.name), page)
 
 
-def topic_rows(topics: Iterable[TopicInfo]) -> dict[str, tuple[Cell, ...]]:
-    """The rows of a list of topics."""
-    return {
-        topic.name: (
-            Cell(visible(topic.name), topic_link(topic.name)),
-            Cell(number(len(topic.partitions))),
-            Cell(number(max((len(each.replicas) for each in topic.partitions.values()), default=0))),
-            health(topic.partitions.values()),
-        )
-        for topic in topics
-    }
+def topic_rows(
+    topics: Iterable[TopicInfo], grown: Callable[[str], Growth] = lambda _: Growth()
+) -> dict[str, tuple[Cell, ...]]:
+    """The rows of a list of topics; `grown` knows how each has grown."""
+    return {topic.name: (*_topic_row(topic), *_grown(grown(topic.name))) for topic in topics}
+
+
+def _grown(growth: Growth) -> tuple[Cell, Cell]:
+    sizes = growth.sizes.recent
+    return (
+        Cell(NOTHING if growth.per_second is None else pace(growth.per_second)),
+        Cell(size(sizes[-1].value) if sizes else NOTHING),
+    )
+
+
+def _topic_row(topic: TopicInfo) -> tuple[Cell, ...]:
+    return (
+        Cell(visible(topic.name), topic_link(topic.name)),
+        Cell(number(len(topic.partitions))),
+        Cell(number(max((len(each.replicas) for each in topic.partitions.values()), default=0))),
+        health(topic.partitions.values()),
+    )
 
 
 def health(partitions: Iterable[PartitionInfo]) -> Cell:
@@ -79,11 +91,14 @@ def health(partitions: Iterable[PartitionInfo]) -> Cell:
     return Cell(", ".join(problems), tone="bad" if leaderless else "warn") if problems else Cell("fine", tone="good")
 
 
-def partition_rows(report: TopicReport) -> dict[str, tuple[Cell, ...]]:
-    """The rows of a topic's partitions; each leads to its records."""
+def partition_rows(
+    report: TopicReport, sizes: Mapping[TopicPartition, int] | None = None
+) -> dict[str, tuple[Cell, ...]]:
+    """The rows of a topic's partitions; each leads to its records. `sizes` are bytes, as far as they are known."""
     rows: dict[str, tuple[Cell, ...]] = {}
     for at, each in sorted(report.topic.partitions.items())[:MOST_PARTITIONS]:
         first, end = report.ends.get(at, (None, None))
+        taken = None if sizes is None else sizes.get(TopicPartition(report.topic.name, at))
         rows[str(at)] = (
             Cell(str(at), records_link(report.topic.name, at)),
             Cell("none", tone="bad") if each.leader is None else Cell(str(each.leader)),
@@ -92,6 +107,7 @@ def partition_rows(report: TopicReport) -> dict[str, tuple[Cell, ...]]:
             Cell(number(first)),
             Cell(number(end)),
             Cell(NOTHING if first is None or end is None else number(end - first)),
+            Cell(NOTHING if taken is None else size(taken)),
         )
     return rows
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 from kohort.client.administration.group_types import GroupListing, GroupType
 from kohort.client.errors import PartialFailureError
-from kohort.client.time_limit import time_limit
 from kohort.console.cluster_reader import ClusterError, explain
+from kohort.console.flow import FlowBook
 from kohort.console.group_book import GroupBook, Summary
 from kohort.console.group_page import GroupReport
+from kohort.console.open_pages import OpenPages
+from kohort.console.task_times import TimesBook
 
 EVERY_S: Final = 2.0
 """From one look to the next."""
@@ -42,7 +44,7 @@ class Reads(Protocol):
         ...
 
 
-class Watcher:
+class Watcher(OpenPages):
     """What is known of the cluster's groups.
 
     Args:
@@ -52,19 +54,21 @@ class Watcher:
 
     Attributes:
         book: all groups, in short, with histories.
+        times: which members of streams groups have had which tasks.
+        flows: how quickly streams groups' topics are written and read.
         problem: why the last look failed; "" if it didn't.
     """
 
     def __init__(self, reader: Reads, *, every: float = EVERY_S, batch: int = BATCH) -> None:
+        super().__init__()
         self._reader = reader
         self._every = every
         self._batch = batch
-        self._shown: dict[object, Callable[[], Collection[str]]] = {}
         self._reports: dict[str, GroupReport] = {}
-        self._version = 0
-        self._changed = asyncio.Condition()
         self._looking = asyncio.Lock()
         self.book = GroupBook()
+        self.flows = FlowBook()
+        self.times = TimesBook()
         self.problem = ""
 
     async def run(self) -> None:
@@ -81,17 +85,14 @@ class Watcher:
         async with self._looking:
             try:
                 problem = await self._list()
-                wanted = {group_id for shown in self._shown.values() for group_id in shown()}
-                await self._look_at(self.book.due(wanted, self._batch))
+                await self._look_at(self.book.due(self.shown(), self._batch))
                 self.problem = problem
             except ClusterError as error:
                 self.problem = f"The cluster doesn't answer as it should, so this may be old: {explain(error)}"
             except Exception:  # whatever a broker says, the next look may go well
                 log.exception("a look at the groups failed")
                 self.problem = "A failure of the console, so this may be old; its log says more."
-        async with self._changed:
-            self._version += 1
-            self._changed.notify_all()
+        await self.tell()
 
     async def _list(self) -> str:
         """Lists the groups; says which brokers don't tell theirs, of which those that are known stay."""
@@ -120,7 +121,12 @@ class Watcher:
         now = asyncio.get_running_loop().time()
         summaries = {group_id: Summary(len(each.group.members), each.total) for group_id, each in reports.items()}
         self.book.looked(now, summaries, group_ids)
-        open_pages = {group_id for shown in self._shown.values() for group_id in shown()}
+        # Those of open pages come first, and are the last to be forgotten.
+        streams = [each for each in reversed(list(group_ids)) if types[each] is GroupType.STREAMS and each in reports]
+        self.flows.looked(now, ((group_id, reports[group_id].lag) for group_id in streams))
+        for group_id in streams:
+            self.times.looked(now, int(time.time() * 1000), reports[group_id].group)
+        open_pages = self.shown()
         self._reports = {
             group_id: report
             for group_id, report in (self._reports | reports).items()
@@ -130,27 +136,3 @@ class Watcher:
     def report(self, group_id: str) -> GroupReport | None:
         """A group as it was when it was last looked at; None unless an open page shows it, or it was just looked at."""
         return self._reports.get(group_id)
-
-    @contextmanager
-    def showing(self, group_ids: Callable[[], Collection[str]]) -> Iterator[None]:
-        """Within, each look is at these groups, too."""
-        key = object()
-        self._shown[key] = group_ids
-        try:
-            yield
-        finally:
-            del self._shown[key]
-
-    @property
-    def version(self) -> int:
-        """Counts the looks."""
-        return self._version
-
-    async def news(self, after: int, timeout_s: float) -> int:
-        """Waits for a look after that version, at most so long; the version that there is then."""
-        try:
-            async with time_limit(timeout_s), self._changed:
-                await self._changed.wait_for(lambda: self._version > after)
-        except TimeoutError:
-            pass
-        return self._version

@@ -18,6 +18,18 @@ def number(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 
 
+def size(value: int) -> str:
+    """Bytes with the digits that matter: 1.5 MiB."""
+    amount, unit = float(value), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return (
+        f"{value:,} {unit}" if unit == "bytes" else f"{amount:,.0f} {unit}" if amount >= 100 else f"{amount:.1f} {unit}"
+    )
+
+
 def duration(seconds: float) -> str:
     """Two units at most: 3 min 20 s."""
     left = max(0, round(seconds))
@@ -38,6 +50,8 @@ def duration(seconds: float) -> str:
 def pace(per_second: float) -> str:
     """Records a second, with the digits that matter."""
     size = abs(per_second)
+    if not size:
+        return "0/s"
     return f"{size:,.0f}/s" if size >= 10 else f"{size:.1f}/s" if size >= 0.1 else f"{size * 60:.1f}/min"
 
 

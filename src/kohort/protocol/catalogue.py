@@ -6,7 +6,7 @@ import difflib
 from functools import cache
 
 from kohort.protocol.message import Message
-from kohort.protocol.messages import api, apis, control_records
+from kohort.protocol.messages import API_NAMES, api, apis, control_records
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.default_principal_data import DefaultPrincipalData
 from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
@@ -42,11 +42,12 @@ def all_messages() -> dict[str, type[Message]]:
 
 
 def find_message(name: str, *, response: bool = False) -> type[Message]:
-    """Finds a message by its own name or its API's, case-insensitive; `response` selects an API's response.
+    """Finds a message by its own name, or its API's name or key, in any case; `response` selects an API's response.
 
     Raises:
         KeyError: there is no such message; the text suggests one.
     """
+    name = {str(key): each for key, each in API_NAMES.items()}.get(name, name)
     try:
         entry = api(name)  # loads one module; the index loads all
     except KeyError:

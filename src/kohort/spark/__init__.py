@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.extras import ARROW, PIPELINE, require
 
 if TYPE_CHECKING:
+    from kohort.schema_registry.registry import SchemaRegistry
     from kohort.spark.app import StreamsApp
     from kohort.spark.errors import ApplicationError, ProgramError
-    from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.program.aggregates import (
         Aggregation,
         aggregation,
@@ -79,7 +79,7 @@ _HOME: Final = {
     "Fail": "program.error_policies",
     "Program": "program.compiled",
     "at_most_every": "program.emission",
-    "SchemaRegistry": "formats.schema_registry",
+    "SchemaRegistry": ".schema_registry.registry",  # of the base, as the console asks registries, too
     "StateDirectoryError": "state.errors",
     "sliding": "program.sliding_windows",
     **dict.fromkeys(("session", "unlimited"), "program.session_windows"),
@@ -93,4 +93,4 @@ _HOME: Final = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME.get(name, 'program.aggregates')}"), name)
+    return getattr(import_module(f".{_HOME.get(name, 'program.aggregates')}", __name__), name)

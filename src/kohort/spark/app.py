@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from kohort.client.config import Servers
 from kohort.extras import SPARK, require
+from kohort.notebook_html import PlainText
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
 from kohort.spark.program.internal_columns import VALUELESS
 from kohort.spark.program.missing_methods import Advised
-from kohort.spark.program.notes import tell
+from kohort.spark.program.notes import described, tell
 from kohort.spark.program.queues import Queue, QueueDef, QueueSettings
 from kohort.spark.program.registered_outputs import register_outputs, register_schemas
 from kohort.spark.program.registries import registry_of, used_registry
@@ -24,17 +25,19 @@ from kohort.spark.program.source_topics import SourceTopics, source_topics
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.streams import DerivedTable, GlobalTable, Graph, Stream, Table
 from kohort.spark.program.tables import TableTransformDef, unmarked
+from kohort.spark.program.topology_outline import outline
 from kohort.spark.program.wrong_turns import OF_APPLICATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
     from kohort.protocol.records.partitioner import Partitioner
-    from kohort.spark.formats.schema_registry import SchemaRegistry
+    from kohort.schema_registry.registry import SchemaRegistry
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.monitoring.events import Listener
     from kohort.spark.program.upgrade_plan import UpgradePlan
     from kohort.spark.queues.compiling import CompiledQueue
+    from kohort.spark.running_app import RunningApp
     from kohort.spark.runtime.shutdown import Shutdown
     from kohort.spark.store_frame import StoreFrame
 
@@ -77,7 +80,7 @@ class StreamsApp(Advised):
         ProgramError: a setting that can't be, or isn't one.
     """
 
-    instead = "an application reads topics by stream, table, global_table and queue, and starts with run"
+    instead = "an application reads topics by stream, table, global_table and queue, and starts with run or start"
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class StreamsApp(Advised):
         self._graph = Graph(registry=registry_of("StreamsApp", schema_registry))
         self._queues: list[QueueDef] = []
         self._runs: list[Shutdown] = []
+        self._started: RunningApp | None = None
 
     # Sources ---------------------------------------------------------------------------------------------------------
 
@@ -418,8 +422,10 @@ class StreamsApp(Advised):
             )
         return compile_queues(self._queues, _session(spark))
 
-    def describe(self, spark: SparkSession | None = None) -> str:
+    def describe(self, spark: SparkSession | None = None) -> PlainText:
         """The topology, as Kafka Streams prints it: sub-topologies with their sources, processors, stores and sinks.
+
+        It is text, which a notebook shows in its lines.
 
         Raises:
             ProgramError: as of `compile`.
@@ -427,10 +433,10 @@ class StreamsApp(Advised):
         if self._queues:
             from kohort.spark.queues.compiling import describe_queues
 
-            return describe_queues(self.settings.application_id, self.compile_queues(spark))
+            return PlainText(describe_queues(self.settings.application_id, self.compile_queues(spark)))
         from kohort.spark.program.topology_description import describe
 
-        return describe(self.compile(spark))
+        return PlainText(describe(self.compile(spark)))
 
     def plan_upgrade(self, spark: SparkSession | None = None) -> UpgradePlan:
         """What becomes of the application's state if this program goes on with it. Changes nothing, and joins nothing.
@@ -468,24 +474,74 @@ class StreamsApp(Advised):
             KafkaError, ClientError: the group won't have the instance, or there was no broker at the start.
         """
         require("spark", "running a streams application", SPARK)
-        from kohort.spark.jobs.first_job import first_job
-        from kohort.spark.runtime.application import run_application
         from kohort.spark.runtime.shutdown import Shutdown
-        from kohort.spark.runtime.topic_watch import run_with_topics
 
         stopping = Shutdown()
         self._runs.append(stopping)
+        self._run(spark, listeners, progress, stopping)
+
+    def start(self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = ()) -> RunningApp:
+        """Runs an instance in the background, as in a notebook, until its `stop`, or the process ends.
+
+            running = app.start(spark)
+            running.live()
+
+        Returns at once: what it fails with is logged, and raised by `stop` and `wait` of what is returned.
+
+        Args:
+            spark: the session; by default the active one, or a new one.
+            listeners: as of `run`.
+
+        Raises:
+            ProgramError: an instance of the application runs in this process already.
+        """
+        require("spark", "running a streams application", SPARK)
+        from kohort.spark.running_app import RunningApp
+        from kohort.spark.runtime.shutdown import Shutdown
+
+        stopping = Shutdown()
+        running = RunningApp(self.settings.application_id, stopping.ask, queues=bool(self._queues))
+        told = [running.overview, running.listener, *listeners]
+        run = functools.partial(self._run, _session(spark), told, False, stopping, running)
+        self._runs.append(stopping)
+        try:
+            running.begin(run)
+        except BaseException:
+            self._runs.remove(stopping)
+            raise
+        self._started = running
+        return running
+
+    def _run(
+        self,
+        spark: SparkSession | None,
+        listeners: Sequence[Listener],
+        progress: bool,
+        stopping: Shutdown,
+        running: RunningApp | None = None,
+    ) -> None:
+        """Runs it until it has ended; `running` is told what is run."""
+        from kohort.spark.internals import stop_progress_bar
+        from kohort.spark.jobs.first_job import first_job
+        from kohort.spark.runtime.application import run_application
+        from kohort.spark.runtime.topic_watch import run_with_topics
+
         try:
             session = _session(spark)
+            if running is not None:
+                stop_progress_bar(session)  # of each epoch it would be in whatever cell is the latest
             if self._queues:
                 from kohort.spark.queues.running import run_queues
 
                 queues = self.compile_queues(session)
                 register_outputs(output for queue in queues for output in queue.outputs)
-                run_queues(session, queues, self.settings, progress=progress, stopping=stopping)
+                counted = {} if running is None else {"counted": running.counted}
+                run_queues(session, queues, self.settings, progress=progress, stopping=stopping, **counted)
                 return
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
+            if running is not None:
+                running.compiled(outline(program))
             if not stopping.asked:
                 tell(program.application_id, program.notes)
                 register_schemas(program)
@@ -520,6 +576,26 @@ class StreamsApp(Advised):
 
     def __repr__(self) -> str:
         return f"StreamsApp({self.settings.application_id!r})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the instance that `start` gave, or what the program is made of."""
+        if self._started is not None:
+            return self._started._repr_html_()
+        from pyspark.sql import SparkSession
+
+        from kohort.spark.app_html import application_page
+
+        session, name = SparkSession.getActiveSession(), self.settings.application_id
+        if session is None:
+            return application_page(name, (), "Its topology is shown once there is a Spark session.")
+        try:
+            if self._queues:
+                return application_page(name, (), self.describe(session))
+            program = self.compile(session)
+        except ProgramError as error:
+            return application_page(name, (), f"It can't run as it is written: {error}")
+        notes = described(program.notes)
+        return application_page(name, outline(program), *([PlainText(notes)] if notes else []))
 
     # -----------------------------------------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ class Observability:
     Attributes:
         listeners: what the instance has to call.
         endpoint: where others reach the instance, once started; None without a server.
+        registry: Prometheus' registry of the instance's metrics.
 
     Raises:
         OSError: the journal can't be written.
@@ -67,6 +68,7 @@ class Observability:
         self._access = access
         self._overview = Overview(measured_lags=instance.lags)
         self._metrics = Metrics(application_id, self._overview, partial(standby_lags, instance))
+        self.registry = self._metrics.registry
         self._journal = None if journal is None else JournalWriter(journal)
         self._progress = _progress_line(application_id, self._overview) if progress else None
         self._server: QueryServer | None = None

@@ -1,7 +1,9 @@
 """Brokers for tests, in this process or as a child process that can be killed; and fixtures for pytest.
 
-with Broker() as broker:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    with Broker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+Nothing is imported before it is asked for.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ def test_what_kubernetes_puts_into_the_environment_is_passed_over() -> None:
 
 def test_where_the_commands_of_clients_find_their_cluster_is_no_key_of_the_server() -> None:
     """A shell that has exported it for `kohort topics` starts a server, too; a mistyped one is still told."""
-    assert Settings.load(None, {"KOHORT_BOOTSTRAP_SERVERS": "localhost:9092"}).int("num.partitions") == 1
+    both = {"KOHORT_BOOTSTRAP_SERVERS": "localhost:9092", "KOHORT_CLUSTER": "dev"}
+    assert Settings.load(None, both).int("num.partitions") == 1
     with pytest.raises(ConfigError, match="KOHORT_BOOTSTRAP_SERVER"):
         Settings.load(None, {"KOHORT_BOOTSTRAP_SERVER": "localhost:9092"})
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kohort.cli.client.java_version import java_version
 from kohort.cli.demo.errors import DemoError
-from kohort.cli.demo.java import check_java, java_version
+from kohort.cli.demo.java import check_java
 from kohort.cli.demo.plan import Plan, program
 from kohort.cli.demo.processes import Child
 from tests.waiting import eventually

@@ -148,8 +148,10 @@ def test_a_gap_in_the_log_raises_the_epoch() -> None:
 def test_what_is_never_answered_fails_in_time_and_says_why() -> None:
     async def body() -> None:
         async with broker() as server:
-            server.script[ProduceRequest] = lambda asked: None
+            server.script[ProduceRequest] = lambda asked: produced()
             async with producer(server, request_timeout_ms=150, delivery_timeout_ms=400) as client:
+                await (await client.send("t", b"u"))  # it is connected: what comes next is sent at once
+                server.script[ProduceRequest] = lambda asked: None
                 delivery = await client.send("t", b"v")
                 with pytest.raises(RequestTimeoutError, match=r"delivery_timeout_ms=400 \(they may be in the log\)"):
                     await delivery

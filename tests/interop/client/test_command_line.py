@@ -252,3 +252,21 @@ def test_a_streams_group_behind_tls_and_sasl_is_placed(
     found = json.loads(run(placed()))
     assert [len(member["active"].get("0", ())) for member in found["now"]["members"].values()] == [3]
     assert sorted(len(each["active"]["0"]) for each in found["assignors"]["optimal"]["members"].values()) == [1, 1, 1]
+
+
+def test_what_takes_room_what_is_wrong_and_how_fast_it_is(
+    kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str]
+) -> None:
+    topic, bootstrap = new_topic(2), broker.bootstrap
+    measured = json.loads(kohort(f"kohort perf produce {topic} --records 2000 --size 50 --json", bootstrap))
+    assert (measured["records"], measured["lost"]) == (2000, 0)
+    assert json.loads(kohort(f"kohort perf consume {topic} --json", bootstrap))["records"] == 2000
+    assert json.loads(kohort(f"kohort perf e2e {topic} --records 20 --json", bootstrap))["records"] == 20
+    directories = json.loads(kohort(f"kohort logdirs {topic} --json", bootstrap))
+    sizes = [each["size_bytes"] for directory in directories for each in directory["partitions"]]
+    assert len(sizes) == 2 and sum(sizes) > 2000 * 50
+    looked = json.loads(kohort("kohort doctor --json || true", bootstrap))  # the machine may lack something
+    found = [(each["level"], each["what"]) for each in looked if each["about"] == "cluster"]
+    assert any(f"can be reached at {bootstrap}" in what for _, what in found), found
+    assert ("fine", "its clock and this machine's agree") in found
+    assert not any("can't be looked at" in what for _, what in found), found

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-from kohort.spark.formats.schema_registry import SchemaRegistry
+from kohort.schema_registry.registry import SchemaRegistry
 
 
 class FakeRegistry:

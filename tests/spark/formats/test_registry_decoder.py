@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
+from kohort.schema_registry.registry import RegisteredSchema, RegistryError, UnknownSchemaError
 from kohort.spark.formats import FormatError
 from kohort.spark.formats.registry_decoder import RegistryDecoder
 from kohort.spark.formats.registry_formats import AvroFormat, columns_of
-from kohort.spark.formats.schema_registry import RegisteredSchema, RegistryError, UnknownSchemaError
 from kohort.spark.formats.wire_format import with_header
 
 

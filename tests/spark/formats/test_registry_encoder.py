@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark
 
+from kohort.schema_registry.registry import RegistryError
 from kohort.spark.formats import FormatError, decoder, encoder
 from kohort.spark.formats.registry_encoder import RegistryWriting
 from kohort.spark.formats.registry_formats import RegistryReading, schema_text
-from kohort.spark.formats.schema_registry import RegistryError
 
 from .fake_registry import FakeRegistry, fake_registry
 

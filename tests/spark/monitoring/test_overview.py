@@ -39,6 +39,20 @@ def test_states() -> None:
     assert overview.state() == "running"
 
 
+def test_it_is_ready_once_all_its_tasks_run() -> None:
+    overview = Overview()
+    assert overview.why_unready() == "starting"
+    overview.tasks(tasks(0.0, ["0_0", "1_0"], restoring=["1_0"]))
+    assert (overview.state(), overview.why_unready()) == ("running", "restoring")
+    overview.tasks(tasks(0.0, [], ["0_0"]))
+    assert overview.why_unready() is None
+    overview.restoring(restoring(0.0, 1, 2, task="global"))
+    assert overview.why_unready() == "restoring"
+    overview.restoring(restoring(0.0, 2, 2, task="global"))
+    overview.waiting("no broker answers")
+    assert overview.why_unready() == "waiting"
+
+
 def test_rate_lag_and_restores() -> None:
     clock = Clock()
     overview = Overview(clock)

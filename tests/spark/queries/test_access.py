@@ -14,6 +14,7 @@ from kohort.http_access import HttpAccess
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.queries import bounded_server, http_server
 from tests.certificates import Certificates
+from tests.spark.monitoring.events import tasks
 from tests.spark.queries.fakes import PARTITIONS, Instances, partition_of, window_key
 from tests.spark.queries.test_http_server import PATH, VALUE
 
@@ -46,6 +47,18 @@ def test_nothing_is_answered_without_the_token(tmp_path: Path, path: str) -> Non
             assert reply.headers["WWW-Authenticate"] == 'Bearer realm="kohort"'
             assert reply.json["error"] == "unauthorized"
         assert (await two.get("/metrics", headers=ALLOWED)).status == 200
+
+    with_instances(with_token(tmp_path), test)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_what_supervises_needs_no_token(tmp_path: Path, path: str) -> None:
+    async def test(two: Instances) -> None:
+        two.overviews[0].tasks(tasks(0.0, ["0_0"]))
+        reply = await two.get(path)
+        assert (reply.status, reply.body) == (200, b"ok\n")
+        assert (await two.get(path, method="HEAD")).status == 200
+        assert (await two.get(path, method="POST")).status == 401
 
     with_instances(with_token(tmp_path), test)
 

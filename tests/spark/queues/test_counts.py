@@ -75,7 +75,11 @@ def test_metrics_counts_and_health_are_served_to_who_may_ask(access: HttpAccess)
             assert json.loads(await asyncio.to_thread(page, "/health", token))["status"] == "running"
             queues = json.loads(await asyncio.to_thread(page, "/queues", token))
             assert (queues["jobs"]["acquired"], queues["jobs"]["deliveries"]) == (3, {"1": 2, "2": 1})
+            assert await asyncio.to_thread(page, "/readyz", None) == "ok\n"
             counts.failure = "no broker"
+            assert await asyncio.to_thread(page, "/healthz", None) == "ok\n"
+            with pytest.raises(urllib.error.HTTPError, match="503"):
+                await asyncio.to_thread(page, "/readyz", None)
             with pytest.raises(urllib.error.HTTPError, match="503") as failing:
                 await asyncio.to_thread(page, "/health", token)
             assert json.loads(failing.value.read()) == {"status": "failing", "failures": {"jobs": "no broker"}}

@@ -279,7 +279,8 @@ def test_epochs() -> None:
         (done,) = world.epochs
         assert (done.subtopology, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
         assert done.positions == {"s-0": 10, "s-1": 5} and done.tasks == ("0_0", "0_1")
-        assert 0 < done.job_ms < done.took_ms and 0 < done.commit_ms < done.took_ms
+        assert 0 < done.merge_ms < done.job_ms < done.took_ms and 0 < done.send_ms < done.commit_ms < done.took_ms
+        assert done.took_ms == pytest.approx(done.job_ms + done.commit_ms + done.store_ms)
         assert world.committer.committed == [
             {S0: OffsetAndMetadata(10, metadata='{"stream_time":10,"program":"p"}'),
              S1: OffsetAndMetadata(5, metadata='{"stream_time":5,"program":"p"}')}

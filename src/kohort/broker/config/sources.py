@@ -41,7 +41,7 @@ def from_file(file: Path, problems: list[str]) -> Iterator[tuple[str, Configured
 _KUBERNETES: Final = (f"{ENVIRONMENT_PREFIX}SERVICE_", f"{ENVIRONMENT_PREFIX}PORT")
 """Variables that Kubernetes sets in every container if a service is named "kohort"."""
 
-_CLIENTS: Final = frozenset({f"{ENVIRONMENT_PREFIX}BOOTSTRAP_SERVERS"})
+_CLIENTS: Final = frozenset(f"{ENVIRONMENT_PREFIX}{name}" for name in ("BOOTSTRAP_SERVERS", "CLUSTER", "CONSOLE_TOKEN"))
 """Variables of `kohort`'s other commands, which a shell has exported that then starts a server."""
 
 

@@ -2,6 +2,6 @@
 
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.metrics.endpoint import MetricsEndpoint, MetricsPort
-from kohort.broker.metrics.sources import MetricSources
+from kohort.broker.metrics.sources import Disk, MetricSources
 
-__all__ = ["MetricSources", "Metrics", "MetricsEndpoint", "MetricsPort"]
+__all__ = ["Disk", "MetricSources", "Metrics", "MetricsEndpoint", "MetricsPort"]

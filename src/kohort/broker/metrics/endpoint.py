@@ -1,4 +1,4 @@
-"""A small HTTP server with metrics for Prometheus, and a health check."""
+"""A small HTTP server with metrics for Prometheus, and checks of health and readiness."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kohort.broker.audit import Audit
@@ -36,6 +37,7 @@ MAX_HANDSHAKES: Final = 256
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _UNAUTHORIZED: Final = "401 Unauthorized"
+_UNAVAILABLE: Final = "503 Service Unavailable"
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -57,15 +59,25 @@ class MetricsPort(NamedTuple):
 
 
 class MetricsEndpoint:
-    """Serves GET /metrics and GET /healthz, in the broker's event loop.
+    """Serves GET /metrics, /healthz and /readyz, in the broker's event loop.
 
-    The token is asked for /metrics alone: a health check that says no more than "ok" gives nothing away.
+    The token is asked for /metrics alone: checks that say no more than "ok", or what is waited for, give nothing away.
 
     Args:
         host, port, access: as in `MetricsPort`.
+        unready: returns why clients aren't served; None if they are.
     """
 
-    def __init__(self, sources: MetricSources, host: str, port: int, access: HttpAccess = OPEN) -> None:
+    def __init__(
+        self,
+        sources: MetricSources,
+        host: str,
+        port: int,
+        access: HttpAccess = OPEN,
+        *,
+        unready: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._unready = unready
         self._sources = sources
         self._host = host or LOOPBACK
         self._access = access
@@ -146,6 +158,9 @@ class MetricsEndpoint:
         match request[1].split(b"?", 1)[0]:
             case b"/healthz":
                 return "200 OK", _TEXT, b"ok\n"
+            case b"/readyz":
+                reason = self._unready()
+                return ("200 OK", _TEXT, b"ok\n") if reason is None else (_UNAVAILABLE, _TEXT, f"{reason}\n".encode())
             case b"/metrics" if not allowed:
                 return _UNAUTHORIZED, _TEXT, b"a token is needed, in the header Authorization: Bearer TOKEN\n"
             case b"/metrics":
@@ -156,7 +171,7 @@ class MetricsEndpoint:
                     log.exception("metrics could not be collected")
                     return "500 Internal Server Error", _TEXT, b"metrics could not be collected; see the log\n"
             case _:
-                return "404 Not Found", _TEXT, b"/metrics and /healthz are all there is\n"
+                return "404 Not Found", _TEXT, b"/metrics, /healthz and /readyz are all there is\n"
 
 
 def _left(host: str) -> None:

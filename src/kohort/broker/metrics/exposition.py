@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import accumulate, chain
 from typing import Final
 
@@ -18,6 +19,7 @@ from kohort.broker.metrics.sources import MetricSources
 from kohort.coordinator.classic import CLASSIC
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages import API_NAMES
+from kohort.streams.tasks import Role, TaskId
 
 _BOUNDS: Final = range(6, 26, 2)
 """Bounds of the latency histogram, as powers of two in µs: 64 µs, 256 µs, 1 ms … 16.8 s."""
@@ -55,6 +57,9 @@ class BrokerCollector(Collector):
             _requests(metrics),
             [
                 GaugeMetricFamily("kohort_connections", "Connections open now.", metrics.connections),
+                GaugeMetricFamily(
+                    "kohort_connections_limit", "Connections that there may be.", sources.connections_limit()
+                ),
                 CounterMetricFamily("kohort_connections_accepted", "Connections accepted.", metrics.accepted),
                 _failures("produce", "Partitions that records couldn't be written to.", metrics.produce_failures),
                 _failures("fetch", "Partitions that couldn't be read from.", metrics.fetch_failures),
@@ -62,11 +67,14 @@ class BrokerCollector(Collector):
                 GaugeMetricFamily("kohort_timers", "Timers that run.", sources.timers()),
             ],
             _audit(sources),
+            _certificates(sources),
             _throttled(sources),
             _groups(sources),
+            [_lags(sources)],
             _streams(sources),
             _share_groups(sources),
             _logs(sources),
+            _disk(sources),
             _losses(metrics),
         )
 
@@ -109,6 +117,17 @@ def _audit(sources: MetricSources) -> Iterator[Metric]:
         yield family
     yield CounterMetricFamily("kohort_tls_handshake_failures", "TLS handshakes that failed.", audit.failed_handshakes)
     yield CounterMetricFamily("kohort_connections_refused", "Connections that were closed at once.", audit.refused)
+
+
+def _certificates(sources: MetricSources) -> Iterator[Metric]:
+    expires = GaugeMetricFamily(
+        "kohort_certificate_expires_timestamp_seconds",
+        "When a listener's certificate expires, in seconds since 1970.",
+        labels=["listener"],
+    )
+    for listener, at in sources.certificates().items():
+        expires.add_metric([listener], at.timestamp())
+    yield expires
 
 
 def _throttled(sources: MetricSources) -> Iterator[Metric]:
@@ -155,17 +174,47 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
     )
 
 
+def _lags(sources: MetricSources) -> Metric:
+    family = GaugeMetricFamily(
+        "kohort_group_lag_records",
+        "Offsets between what a group has committed and what can be read.",
+        labels=["group", "topic"],
+    )
+    topics = {topic.name: topic for topic in sources.topics()}
+    lags: Counter[tuple[str, str]] = Counter()
+    for shard in sources.group_shards():
+        for group_id, name, index, committed in shard.offsets.entries():
+            topic = topics.get(name)
+            partition = None if topic is None else topic.partition(index)
+            if partition is not None and partition.offline is None:
+                lags[group_id, name] += max(partition.log.last_stable_offset - committed.offset, 0)
+    for place, lag in lags.items():
+        family.add_metric(place, lag)
+    return family
+
+
 def _streams(sources: MetricSources) -> Iterator[Metric]:
     members = tasks = 0
+    unowned = GaugeMetricFamily(
+        "kohort_streams_tasks_unowned", "Tasks of a group with members that none of them runs.", labels=["group"]
+    )
     for shard in sources.group_shards():
         for group_id in shard.streams.group_ids():
             group = shard.streams.get(group_id)
             assert group is not None
             members += len(group.members)
             if group.members and group.configured is not None:
-                tasks += sum(part.tasks for part in group.configured.subtopologies.values())
+                ids = [
+                    TaskId(name, partition)
+                    for name, part in group.configured.subtopologies.items()
+                    for partition in range(part.tasks)
+                ]
+                tasks += len(ids)
+                holders = group.ownership.holders
+                unowned.add_metric([group_id], sum(Role.ACTIVE not in holders(task).values() for task in ids))
     yield GaugeMetricFamily("kohort_streams_members", "Members of streams groups.", members)
     yield GaugeMetricFamily("kohort_streams_tasks", "Tasks that streams groups have to run, without copies.", tasks)
+    yield unowned
     placements = sources.placements
     for name, documentation, counts in (
         ("kohort_placements", "Times that a group's tasks were placed.", placements.solved),
@@ -235,6 +284,16 @@ def _logs(sources: MetricSources) -> Iterator[Metric]:
             end.add_metric(place, partition.log.log_end_offset)
     yield from (size, start, end)
     yield GaugeMetricFamily("kohort_offline_partitions", "Partitions that can't be used, for their files.", offline)
+
+
+def _disk(sources: MetricSources) -> Iterator[Metric]:
+    size = GaugeMetricFamily("kohort_disk_bytes", "Size of the file system that the data is on.", labels=())
+    free = GaugeMetricFamily("kohort_disk_free_bytes", "What of it can still be written.", labels=())
+    with suppress(OSError):
+        disk = sources.disk()
+        size.add_metric((), disk.size)
+        free.add_metric((), disk.free)
+    yield from (size, free)
 
 
 def _losses(metrics: Metrics) -> Iterator[Metric]:

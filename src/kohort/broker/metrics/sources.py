@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from kohort.broker.metrics.counters import Metrics
@@ -58,6 +59,13 @@ class ShareInFlight(NamedTuple):
     batches: int
 
 
+class Disk(NamedTuple):
+    """The file system that the data is on: its size and what the broker's user can still write, in bytes."""
+
+    size: int
+    free: int
+
+
 class Shares(Protocol):
     """Numbers of share groups' fetches; see `SharePartitions`.
 
@@ -79,6 +87,9 @@ class MetricSources:
         group_shards: the shards of the group coordinator that are loaded.
         share_state_shards: those of the share coordinator.
         coordinators_loading: of each coordinator, whether it still reads its log.
+        disk: raises OSError if nobody can say.
+        connections_limit: how many connections there may be.
+        certificates: until when those of listeners are valid, by the listener's name.
     """
 
     counters: Metrics
@@ -93,3 +104,6 @@ class MetricSources:
     delayed_fetches: Callable[[], int]
     fetch_sessions: Callable[[], int]
     timers: Callable[[], int]
+    disk: Callable[[], Disk]
+    connections_limit: Callable[[], int]
+    certificates: Callable[[], Mapping[str, datetime]] = dict

@@ -61,6 +61,17 @@ def resources(ctx: typer.Context, incomplete: str) -> list[str]:
     return topics(ctx, incomplete) if kind == "topic" else groups(ctx, incomplete) if kind == "group" else []
 
 
+def clusters(incomplete: str) -> list[str]:
+    """The names of `kohort clusters`."""
+    from kohort.cli.client.profiles import read_profiles
+    from kohort.client.errors import ConfigError
+
+    try:
+        return [each for each in sorted(read_profiles().clusters) if each.startswith(incomplete)]
+    except ConfigError:
+        return []
+
+
 async def _group_ids(admin: Admin, *types: str) -> list[str]:
     return [group.group_id for group in await admin.groups.list(types=types)]
 

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from kohort.cli.client.profiles import chosen_cluster, named_by_option, read_profiles, readers_told
 from kohort.cli.terminal import err, fail, printable
+from kohort.client.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kohort.cli.client.profiles import Profiles
     from kohort.client.config import ClientConfig
 
 ENVIRONMENT: Final = "KOHORT_BOOTSTRAP_SERVERS"
@@ -62,33 +65,70 @@ def client_config(bootstrap_server: str | None, config: str | None, timeout: flo
     return client_settings(bootstrap_server, config, timeout)[0]
 
 
+def is_named(bootstrap_server: str | None, config: str | None) -> bool:
+    """Whether somebody has said which cluster, in whatever way, or it is the one that is looked for anyway."""
+    if bootstrap_server or config or os.environ.get(ENVIRONMENT):
+        return True
+    try:
+        return chosen_cluster(read_profiles()) is not None
+    except ConfigError as error:
+        fail(str(error))
+
+
 def client_settings(
     bootstrap_server: str | None, config: str | None, timeout: float | None = None
 ) -> tuple[ClientConfig, dict[str, str]]:
     """The cluster that the options name, and the file's settings of producers and consumers, by Kafka's keys.
 
-    The option overrides the file, which overrides the environment.
+    The option overrides the file, which overrides the cluster's profile, if `--cluster` names one. Without these three
+    the environment says which cluster, then the default of the profiles.
     """
     from kohort.client.config import ClientConfig
-    from kohort.client.errors import ConfigError
 
     if bootstrap_server == "":  # for instance an unset variable: it must not mean another cluster
         fail("--bootstrap-server is empty: HOST:PORT is wanted")
     timeout_ms = None if timeout is None else max(1, int(timeout * 1000))
-    default_servers = os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS
     try:
-        if config is None:
-            servers = bootstrap_server or default_servers
+        profile, source = _profile(bootstrap_server, config)
+        if config is None and not source:
+            servers = bootstrap_server or os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS
             return _with_patience(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=timeout_ms)), {}
-        from kohort.client.properties import read_file
+        default = {} if source else {"bootstrap.servers": os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS}
+        properties = default | profile
+        if config is not None:
+            from kohort.client.properties import read_file
 
-        properties = {"bootstrap.servers": default_servers} | read_file(Path(config))
+            properties |= read_file(Path(config))
         found, others = ClientConfig.from_properties(
-            properties, config, bootstrap_servers=bootstrap_server, bootstrap_timeout_ms=timeout_ms
+            properties,
+            " and ".join(filter(None, (source, config))),
+            bootstrap_servers=bootstrap_server,
+            bootstrap_timeout_ms=timeout_ms,
         )
         return _with_patience(found), others
     except ConfigError as error:
         fail(str(error))
+
+
+def _profile(bootstrap_server: str | None, config: str | None) -> tuple[dict[str, str], str]:
+    """The properties of the cluster that is named, or is the default, and where they are from; none where none is."""
+    if (bootstrap_server or config) and named_by_option.get() is None:
+        return {}, ""  # whatever is in the file, and be it broken
+    profiles = read_profiles()
+    name = chosen_cluster(profiles)
+    if name is None:
+        return {}, ""
+    if not readers_told.get():
+        warn_of_readers(profiles)
+        readers_told.set(True)
+    return profiles.properties(name), f"{profiles.path} [{name}]"
+
+
+def warn_of_readers(profiles: Profiles) -> None:
+    """Says on standard error that others may read passwords."""
+    if profiles.readable:
+        path = printable(str(profiles.path))
+        err.print(f"note: others may read {path}, which has passwords: chmod 600 {path}", markup=False, soft_wrap=True)
 
 
 def _with_patience(config: ClientConfig) -> ClientConfig:

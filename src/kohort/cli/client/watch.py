@@ -13,8 +13,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
-from typer.core import TyperCommand
 
+from kohort.cli.client.client_command import ClientCommand
 from kohort.cli.client.errors import explain
 from kohort.cli.terminal import err, out, printable
 from kohort.client.errors import ClientError
@@ -38,7 +38,7 @@ Shown = tuple[Sequence[RenderableType], Any]
 """What is shown: tables, and the same as JSON."""
 
 
-class WatchCommand(TyperCommand):
+class WatchCommand(ClientCommand):
     """A command whose `--watch` may come without a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -29,7 +29,7 @@ class ClientOptions:
         """The cluster, and keyword arguments for `client`; the command ends if the file has wrong ones."""
         cluster, properties = client_settings(self.bootstrap_server, self.config, self.timeout)
         try:
-            return cluster, _arguments(client, properties, str(self.config))
+            return cluster, _arguments(client, properties, self.config or "the cluster's profile")
         except ConfigError as error:
             fail(str(error))
 

@@ -39,6 +39,10 @@ class Progress:
             return what
         return f"{what}: {self.records / self.seconds:,.0f} records/s, {in_words(self.bytes / self.seconds)}/s"
 
+    def restart(self) -> None:
+        """Counts time from now on: what came before, such as connecting, doesn't belong to it."""
+        self._started = time.monotonic()
+
     @contextmanager
     def shown(self, wanted: bool) -> Iterator[None]:
         """Draws a bar on standard error while the body runs, if that is a terminal and `wanted`."""

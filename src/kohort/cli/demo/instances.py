@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import sys
 from dataclasses import dataclass
@@ -64,10 +65,13 @@ def free_port() -> int:
 
 def _environment() -> dict[str, str]:
     """Makes Spark's workers run this Python, and its drivers bind to this machine only."""
+    from kohort.spark.class_archive import jvm_options
+
     confs = " ".join(f"--conf {each}" for each in _SPARK_CONF)
+    java = shlex.quote(f"{_JVM_OPTIONS} {jvm_options()}".strip())
     return {
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options '{_JVM_OPTIONS}' {confs} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options {java} {confs} pyspark-shell",
         "PYTHONWARNINGS": "ignore::FutureWarning",
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }

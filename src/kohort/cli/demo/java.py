@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
 
+from kohort.cli.client.java_version import java_version
 from kohort.cli.demo.errors import DemoError
 
 _OLDEST: Final = 17
@@ -35,12 +35,3 @@ def check_java() -> None:
         raise DemoError(
             f"{java} is Java {version or 'of an unknown version'}; Spark needs {_OLDEST} or newer.\n{_REMEDY}"
         )
-
-
-def java_version(output: str) -> int | None:
-    """The major version in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_402"."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', output)
-    if found is None:
-        return None
-    first, second = found.groups()
-    return int(second) if first == "1" and second else int(first)

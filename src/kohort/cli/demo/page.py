@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from kohort.cli.demo.console import LagChart
+
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -26,6 +28,9 @@ _PAGE: Final = """<!doctype html>
   dd {{ margin: 0; font-size: 1.35rem; font-weight: 600; }}
   figure {{ margin: 0 0 1.5rem; padding: 1rem; }}
   img {{ display: block; width: 100%; height: auto; }}
+  svg {{ display: block; width: 100%; height: 9rem; }}
+  polyline {{ fill: none; stroke: #1d4f91; stroke-width: 2; vector-effect: non-scaling-stroke; }}
+  figcaption {{ color: #52606d; font-size: .85rem; }}
   pre {{ padding: 1rem 1.25rem; overflow-x: auto; font-size: .85rem; line-height: 1.45; }}
 </style>
 <main>
@@ -34,6 +39,7 @@ _PAGE: Final = """<!doctype html>
     <span class="verdict">{verdict}</span></p>
   <dl>{facts}</dl>
   {figures}
+  {console}
   <h2>The program</h2>
   <pre>{program}</pre>
 </main>
@@ -49,6 +55,8 @@ def write_page(
     facts: Sequence[tuple[str, str]],
     charts: Sequence[tuple[Path, str]],
     program: Path,
+    lag: LagChart | None = None,
+    console: str | None = None,
 ) -> Path:
     """Writes the page.
 
@@ -58,16 +66,35 @@ def write_page(
         facts: names and values.
         charts: PNG files, which are embedded, each with an alternative text.
         program: the application's source.
+        lag: the lag over time, from the group's page in the console.
+        console: where that page is, if it stays.
     """
     text = _PAGE.format(
         colour="#1f7a4d" if good else "#c81e4a",
         verdict=html.escape(verdict),
         facts="".join(f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>" for name, value in facts),
         figures="\n  ".join(_figure(chart, alt) for chart, alt in charts),
+        console=_console(lag, console),
         program=html.escape(program.read_text()),
     )
     file.write_text(text, encoding="utf-8")
     return file
+
+
+def _console(lag: LagChart | None, address: str | None) -> str:
+    """What the console shows of the group: its chart, and the way there."""
+    parts = []
+    if lag is not None:
+        parts.append(
+            "<h2>The group's lag over time, in the console</h2>\n  "
+            f'<figure><svg viewBox="{html.escape(lag.box)}" preserveAspectRatio="none" aria-hidden="true">'
+            f'<polyline points="{html.escape(lag.points)}"></polyline></svg>'
+            f"<figcaption>{html.escape(lag.text)}</figcaption></figure>"
+        )
+    if address is not None:
+        link = html.escape(address)
+        parts.append(f'<p>While the demo goes on, the console has this chart and more: <a href="{link}">{link}</a></p>')
+    return "\n  ".join(parts)
 
 
 def _figure(chart: Path, alt: str) -> str:

@@ -15,6 +15,7 @@ from kohort.cli.client.tables import table
 from kohort.cli.demo.charts.delays import draw_delays
 from kohort.cli.demo.charts.instances import draw_instances
 from kohort.cli.demo.compare import Groups
+from kohort.cli.demo.console import LagChart
 from kohort.cli.demo.instances import Instance
 from kohort.cli.demo.page import write_page
 from kohort.cli.demo.plan import SETTINGS, Plan, program
@@ -35,6 +36,8 @@ class Outcome:
         stream: the groups in the application's topics.
         differences: from the batch job's.
         took: seconds since the start.
+        lag: the lag over time, as the console has drawn it; None without it.
+        console: where the group's page is, if the console goes on.
     """
 
     plan: Plan
@@ -44,6 +47,8 @@ class Outcome:
     stream: Mapping[str, Groups]
     differences: Sequence[str]
     took: float
+    lag: LagChart | None = None
+    console: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -81,6 +86,8 @@ def print_report(outcome: Outcome) -> int:
             ),
         ],
         program=program(),
+        lag=outcome.lag,
+        console=outcome.console,
     )
     for name, file in (("Delays", delays), ("Instances", instances), ("Both, and the program", page)):
         out.print(Text(f"   {name}: {file}"), soft_wrap=True)
@@ -101,6 +108,7 @@ def print_next_steps(outcome: Outcome) -> None:
         ("one more instance: it gets its share of the tasks when it has restored their state",
          f"{sys.executable} {program()} {outcome.servers} --master 'local[1]' --state-dir {third}"
          f" --endpoint {host}:0"),
+        *([] if outcome.console is None else [("the group in a browser", f"xdg-open '{outcome.console}'")]),
         ("the group", f"{kohort} groups describe flight-delays -b {outcome.servers} --watch"),
         ("a group's delays, from the store of the instance that has it", f"curl {page}/stores/delays/JFK@{window}"),
         ("all stores, and metrics", f"curl {page}/stores {page}/metrics"),

@@ -12,6 +12,7 @@ from typing import Final
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from kohort.cli.demo.compare import KEYS, Groups, batch_groups, differences
+from kohort.cli.demo.console import start_console, until_there
 from kohort.cli.demo.dirty_data import flight_records
 from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.flights import Year, fetch, load, subset
@@ -24,6 +25,7 @@ from kohort.cli.demo.results import read_groups
 from kohort.cli.demo.watch import Bars, GroupWatcher
 from kohort.cli.terminal import out
 from kohort.client import Admin
+from kohort.extras import CONSOLE, are_installed
 from kohort.testing import BrokerProcess
 
 _BATCH: Final = 300.0
@@ -49,6 +51,11 @@ async def run_demo(plan: Plan) -> int:
         await create_topics(admin)
         await send_tables(servers, year)
         out.print(f"   broker on {servers}; airlines and weather are in their topics")
+        console = None
+        if are_installed(CONSOLE):
+            console = await until_there(stack.enter_context(start_console(servers, plan)))
+        if console is not None:
+            out.print(f"   the console shows all that happens: {console.group}", soft_wrap=True)
 
         _say("Two instances of the application, each with a Spark session; a standby for every task")
         instances = []
@@ -72,7 +79,10 @@ async def run_demo(plan: Plan) -> int:
         _say("The result, beside a batch job: plain Spark over the CSV files")
         stream = {topic: await read_groups(servers, topic, columns) for topic, columns in KEYS.items()}
         found = differences(stream, await _batch_result(batch, result))
-        outcome = Outcome(plan, servers, instances, watch.killed, stream, found, time.monotonic() - began)
+        lag = None if console is None else await console.lag_chart()
+        at = None if console is None or not plan.keep else console.group
+        took = time.monotonic() - began
+        outcome = Outcome(plan, servers, instances, watch.killed, stream, found, took, lag, at)
         code = print_report(outcome)
         if plan.keep:
             print_next_steps(outcome)

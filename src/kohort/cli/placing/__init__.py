@@ -1,1 +1,1 @@
-"""What `kohort place` does: groups out of files and from brokers, what-if changes, placements side by side."""
+"""What `kohort place` does: groups out of files and into them, and tables of placements side by side."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kohort.cli.placing.outcome import Comparison, Outcome
 from kohort.coordinator.placement.metrics import Balance, Metrics, Restore
+from kohort.coordinator.placement.outcome import Comparison, Outcome
 from kohort.streams.tasks import Role, TaskId, by_subtopology
 
 

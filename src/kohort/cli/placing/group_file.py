@@ -26,11 +26,10 @@ from typing import Final
 from kohort.cli.placing.document import Value
 from kohort.cli.placing.read_document import read_document
 from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
+from kohort.coordinator.placement.what_if import MOST_MEMBERS, MOST_STANDBYS
 from kohort.streams.tasks import TaskId
 
 MOST_TASKS: Final = 1_000_000
-MOST_MEMBERS: Final = 100_000
-MOST_STANDBYS: Final = 1_000
 MOST_MENTIONS: Final = 2_000_000
 """How often tasks may be named in a file, in all; a range names each of its own."""
 

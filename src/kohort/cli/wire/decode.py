@@ -36,11 +36,17 @@ def decode(
     if not frame:
         _decode(data, 0, message, version, header, annotate)
         return
-    size = _frame_size(data)
+    from kohort.protocol.frames import FrameError, frame_fault, frame_size
+
+    try:
+        size = frame_size(data)
+    except FrameError as error:
+        fail(str(error), 1)
     try:
         _decode(data[: 4 + size], 4, message, version, header, annotate)
     finally:  # last, as it may be the reason for an error before
-        _check_frame(size, len(data) - 4)
+        if fault := frame_fault(size, len(data) - 4):
+            fail(fault, 1)
 
 
 def _named(api: str | None, response: bool | None, version: int | None, header: bool) -> type[Message] | None:
@@ -64,70 +70,23 @@ def _decode(
     data: bytes, start: int, message: type[Message] | None, version: int | None, header: bool, annotate: bool
 ) -> None:
     """Prints the message at `start`, with its header if there is one."""
+    from kohort.protocol.frames import FrameError, request_of, sections
     from kohort.protocol.json_form import to_json
     from kohort.protocol.message import Kind
 
     if header and (message is None or message.__message__.kind is Kind.REQUEST):
-        message, version = _from_header(data[start:], message, version)
+        try:
+            message, version = request_of(data[start:], message, version)
+        except FrameError as error:
+            fail(str(error), 1)
     assert message is not None
     shown: dict[str, Any] = {}
     pos = start
-    for name, part, part_version, last in _sections(message, choose_version(message, version), header):
+    for name, part, part_version, last in sections(message, choose_version(message, version), header=header):
         pos, value = _section(data, pos, part, part_version, last, annotate)
         shown[name] = to_json(value, part_version)
     if not annotate:
         print_json(shown if header else shown["message"])
-
-
-def _frame_size(data: bytes) -> int:
-    if len(data) < 4:
-        fail(f"the size of the frame needs 4 bytes, {_there(len(data))}", 1)
-    return int.from_bytes(data[:4], "big")
-
-
-def _check_frame(size: int, actual: int) -> None:
-    if size != actual:
-        what = "missing" if actual < size else "left over"
-        fail(f"the frame says that {size} bytes follow, but {actual} do: {abs(size - actual)} {what}", 1)
-
-
-def _from_header(data: bytes, message: type[Message] | None, version: int | None) -> tuple[type[Message], int]:
-    """Message and version in the header of a request, which the options must not contradict."""
-    from kohort.protocol.messages import API_NAMES
-    from kohort.protocol.messages import api as find_api
-
-    if len(data) < 4:
-        fail(f"the header needs 8 bytes, {_there(len(data))}", 1)
-    key, number = int.from_bytes(data[:2], "big", signed=True), int.from_bytes(data[2:4], "big", signed=True)
-    name = API_NAMES.get(key)
-    if name is None:
-        fail(f"the header names API {key}, which is none", 1)
-    if message is not None and message.__message__.key != key:
-        fail(f"the header says {name} (API {key}), not {message.__message__.api}", 1)
-    if version is not None and version != number:
-        fail(f"the header says version {number}, not {version}", 1)
-    found = find_api(key).request
-    versions = found.__message__.versions
-    if number not in versions:
-        fail(f"the header asks for {name} v{number}; known are {versions[0]} to {versions[-1]}", 1)
-    return found, number
-
-
-def _there(count: int) -> str:
-    return "1 is there" if count == 1 else f"{count} are there"
-
-
-def _sections(message: type[Message], version: int, header: bool) -> list[tuple[str, type[Message], int, bool]]:
-    """The sections of the bytes, in order: name, message, version, and whether it is the last."""
-    from kohort.protocol.message import Kind
-    from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
-
-    own = ("message", message, version, True)
-    if not header:
-        return [own]
-    spec = message.__message__
-    before = RequestHeader if spec.kind is Kind.REQUEST else ResponseHeader
-    return [("header", before, spec.header_version(version), False), own]
 
 
 def _section(

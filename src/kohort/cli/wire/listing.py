@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from kohort.cli.terminal import out
+from kohort.cli.terminal import out, print_json
 
 
 def list_messages(
@@ -33,7 +32,7 @@ def list_messages(
     else:
         rows = [row(entry.name, entry.key, entry.versions, entry.flexible_since) for entry in apis()]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows)
         return
 
     from rich import box

@@ -31,11 +31,9 @@ def choose_message(name: str, response: bool | None) -> type[Message]:
     """
     from kohort.protocol.catalogue import find_message
     from kohort.protocol.message import Kind
-    from kohort.protocol.messages import API_NAMES
 
-    by_key = {str(key): api for key, api in API_NAMES.items()}
     try:
-        message = find_message(by_key.get(name, name), response=bool(response))
+        message = find_message(name, response=bool(response))
     except KeyError as error:
         fail(f"{error.args[0]} (see 'kohort wire list' and 'kohort wire list --data')")
     kind = message.__message__.kind

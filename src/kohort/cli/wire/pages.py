@@ -7,8 +7,8 @@ import html as escaping
 import json
 from typing import Any
 
-from kohort.cli.wire.diagram import label, rows, title
 from kohort.protocol.describe import Description, Part
+from kohort.protocol.description_text import label, rows, title
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1d2433; }

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kohort.client.types import Broker, TopicPartition
+from kohort.notebook_html import page, paragraph, table
+from kohort.number_ranges import partitions_text
+from kohort.plurals import several
+from kohort.short_names import short_names
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
 
@@ -69,6 +73,13 @@ class StreamsMemberState:
     task_end_offsets: Mapping[TaskId, int]
 
 
+def _tasks_text(tasks: Mapping[TaskId, Role]) -> str:
+    by_role = {
+        role: [(each.subtopology, each.partition) for each, its in tasks.items() if its is role] for role in Role
+    }
+    return "; ".join(f"{role.value} {partitions_text(some)}" for role, some in by_role.items() if some)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
     """A member of a group.
@@ -101,6 +112,15 @@ class GroupMember:
     streams: StreamsMemberState | None = None
     has_metadata: bool = False
 
+    def _has_and_goes_to(self) -> tuple[str, str]:
+        """What it has, and what else it is to have: partitions, or tasks with their roles."""
+        if self.streams is None:
+            target = None if self.target is None else partitions_text(self.target)
+            has = partitions_text(self.partitions)
+        else:
+            has, target = _tasks_text(self.streams.tasks), _tasks_text(self.streams.target_tasks)
+        return has, "" if target is None or target == has else target or "none"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
@@ -128,6 +148,19 @@ class GroupDescription:
     members: tuple[GroupMember, ...]
     topology_epoch: int | None = None
     topology: Topology | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        columns = ("member", "client", "host", "epoch", "partitions" if self.topology is None else "tasks", "going to")
+        rows = []
+        short = short_names(each.member_id for each in self.members)
+        for each in self.members:
+            name = short[each.member_id] + (f" ({each.instance_id})" if each.instance_id else "")
+            rows.append([name, each.client_id, each.host, each.epoch, *each._has_and_goes_to()])
+        facts = [self.state, several(len(self.members), "member"), f"coordinator {self.coordinator}"]
+        facts += [f"epoch {self.epoch}"] if self.epoch is not None else []
+        facts += [f"assignor {self.assignor}"] if self.assignor else []
+        return page(f"{self.type.value} group", self.group_id, paragraph(", ".join(facts)), table(columns, rows))
 
     def owners(self) -> dict[TopicPartition, list[GroupMember]]:
         """Who reads each partition that the group has given out; several members may in share groups."""

@@ -71,6 +71,12 @@ class Offsets:
     def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._committed.get(group_id, topic, partition)
 
+    def entries(self) -> Iterator[tuple[str, str, int, CommittedOffset]]:
+        """All committed offsets with group, topic and partition."""
+        for group_id in self._committed.group_ids():
+            for topic, partition, committed in self._committed.entries(group_id):
+                yield group_id, topic, partition, committed
+
     def has(self, group_id: str) -> bool:
         """Whether a group has offsets, committed or in open transactions."""
         return group_id in self._producers or bool(self._committed.topics(group_id))

@@ -12,6 +12,8 @@ A library of its own: it knows task ids, and nothing of coordinators, brokers or
     active_greedy, active_flow, active_cp_sat   active tasks, from quick to exact; `min_cost_flow` solves flows
     shortest_paths, active_search        small flows, and small groups of active tasks, without OR-Tools
     active_lower_bound, standby_lower_bound     proofs that a greedy placement is the best, so that no solver runs
+    outcome, what_if, in_words           placements side by side, of groups that are changed, and for people
+    explanation                          why a task is where it is: what other places would cost
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from kohort.schema_registry.registry import RegisteredSchema, UnknownSchemaError
 from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.byte_columns import ByteColumn, Ints, byte_column
 from kohort.spark.formats.interfaces import Decoded, Decoder, FormatError
-from kohort.spark.formats.schema_registry import RegisteredSchema, UnknownSchemaError
 from kohort.spark.formats.wire_format import NO_ID, schema_ids, without_header
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from kohort.schema_registry.registry import SchemaRegistry
 from kohort.spark.formats.interfaces import Encoder
-from kohort.spark.formats.schema_registry import SchemaRegistry
 from kohort.spark.formats.wire_format import with_header
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
+from kohort.schema_registry.client import client_of
+from kohort.schema_registry.registry import KINDS, RegisteredSchema, SchemaRegistry
 from kohort.spark.formats import json_schema
 from kohort.spark.formats.avro_columns import columns_of as avro_columns
 from kohort.spark.formats.avro_decoder import AvroDecoder
@@ -20,10 +22,8 @@ from kohort.spark.formats.protobuf_columns import columns_of as protobuf_columns
 from kohort.spark.formats.protobuf_decoder import ProtobufDecoder
 from kohort.spark.formats.protobuf_encoder import ProtobufEncoder, proto_of
 from kohort.spark.formats.protobuf_schema import compiled
-from kohort.spark.formats.registry_client import client_of
 from kohort.spark.formats.registry_decoder import RegistryDecoder, WriterFormat
 from kohort.spark.formats.registry_encoder import RegistryEncoder, RegistryWriting
-from kohort.spark.formats.schema_registry import KINDS, RegisteredSchema, SchemaRegistry
 from kohort.spark.formats.wire_format import FIRST_MESSAGE
 
 

@@ -29,7 +29,9 @@ class EpochDone:
         late: records for windows that were closed already.
         lag: records that the subtopology's active tasks had left to read afterwards.
         tasks: those whose records were read, and those of other subtopologies that merged rows at once: "0_1".
-        took_ms: the epoch from beginning to end; of that, `job_ms` in Spark and `commit_ms` in the transaction.
+        took_ms: the epoch from beginning to end; of that, `job_ms` in Spark, `commit_ms` in the transaction, and
+            `store_ms` to write to stores what is committed. Of `job_ms`, `merge_ms` are after Spark, where results meet
+            what stores have; of `commit_ms`, `send_ms` are before the commit itself.
         positions: the offsets that the tasks read next: {"flights-0": 5000}.
     """
 
@@ -50,6 +52,9 @@ class EpochDone:
     positions: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
     repartitioned: int = 0
+    merge_ms: float = 0.0
+    send_ms: float = 0.0
+    store_ms: float = 0.0
 
 
 @dataclass(frozen=True)

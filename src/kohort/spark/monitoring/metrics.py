@@ -28,7 +28,8 @@ from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.monitoring.lag import StandbyLag
 from kohort.spark.monitoring.overview import Overview
 
-_BUCKETS: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
+BUCKETS: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
+"""Of latencies, in seconds."""
 _STATES: Final = ("starting", "running", "restoring", "waiting", "stopped", "failing")
 _SUBTOPOLOGY: Final = ("subtopology",)
 
@@ -39,19 +40,22 @@ class Metrics(Listener):
     Args:
         overview: a listener of the same instance that is called before this one.
         standby_lags: returns the current lags of standbys and warm-ups.
+
+    Attributes:
+        registry: what has all of them.
     """
 
     def __init__(
         self, application_id: str, overview: Overview, standby_lags: Callable[[], Iterable[StandbyLag]] = tuple
     ) -> None:
-        registry = self._registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
 
         def counter(name: str, documentation: str, labels: Iterable[str] = _SUBTOPOLOGY) -> Counter:
             return Counter(f"kafka_streams_{name}", documentation, labels, registry=registry)
 
         def histogram(name: str, documentation: str) -> Histogram:
             return Histogram(
-                f"kafka_streams_{name}_seconds", documentation, _SUBTOPOLOGY, registry=registry, buckets=_BUCKETS
+                f"kafka_streams_{name}_seconds", documentation, _SUBTOPOLOGY, registry=registry, buckets=BUCKETS
             )
 
         self._process = counter("process", "Records read, with those of tables.")
@@ -96,7 +100,7 @@ class Metrics(Listener):
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
-        return generate_latest(self._registry)
+        return generate_latest(self.registry)
 
 
 class _Gauges(Collector):

@@ -90,6 +90,10 @@ class Overview(Listener):
         self.failure: tuple[float, str] | None = None
         self.group_lag: int | None = None
 
+    def measures(self, lags: Callable[[], Mapping[str, RecordsLag]]) -> None:
+        """Takes what returns the current lags from now on."""
+        self._measured_lags = lags
+
     def epoch(self, done: EpochDone) -> None:
         if done.subtopology not in self.subtopologies:
             self.subtopologies[done.subtopology] = SubtopologyTotals(done)
@@ -162,6 +166,13 @@ class Overview(Listener):
         if self.now.active and set(self.now.active) <= set(self.now.restoring):
             return "restoring"
         return "running"
+
+    def why_unready(self) -> str | None:
+        """Why it doesn't run with all the tasks that it has: its state, or "restoring"; None if it does."""
+        state = self.state()
+        if state != "running":
+            return state
+        return "restoring" if self.restores or (self.now is not None and self.now.restoring) else None
 
     # Pages -----------------------------------------------------------------------------------------------------
 

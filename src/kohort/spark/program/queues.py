@@ -17,7 +17,7 @@ from kohort.spark.program.streams import OutputDef, output_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kohort.spark.formats.schema_registry import SchemaRegistry
+    from kohort.schema_registry.registry import SchemaRegistry
 
 __all__ = ["DELIVERY_COUNT", "ProcessedQueue", "Queue", "QueueDef", "QueueSettings", "WorkDef"]
 

@@ -12,9 +12,9 @@ from kohort.spark.errors import ProgramError
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from kohort.schema_registry.registry import RegisteredSchema, SchemaRegistry
     from kohort.spark.formats.registry_encoder import RegistryWriting
     from kohort.spark.formats.registry_formats import RegistryReading
-    from kohort.spark.formats.schema_registry import RegisteredSchema, SchemaRegistry
 
     Schema = str | StructType
 
@@ -117,11 +117,11 @@ def key_writing(
     """
     from pyspark.sql.types import StructField, StructType
 
+    from kohort.schema_registry.registry import KINDS
     from kohort.spark.formats import FormatError, encoder
     from kohort.spark.formats.avro_schema import unwrapped
     from kohort.spark.formats.registry_encoder import RegistryWriting
     from kohort.spark.formats.registry_formats import schema_text
-    from kohort.spark.formats.schema_registry import KINDS
 
     where = f"{where}: key_format={format!r}"
     alone = len(columns.fields) == 1
@@ -149,10 +149,10 @@ def _newest(
     subject: str,
 ) -> tuple[RegisteredSchema | None, StructType]:
     """The subject's newest schema, and its columns; of a schema that is no record's the column `key`."""
+    from kohort.schema_registry.client import client_of
+    from kohort.schema_registry.registry import RegistryError
     from kohort.spark.formats import FormatError
-    from kohort.spark.formats.registry_client import client_of
     from kohort.spark.formats.registry_formats import columns_of
-    from kohort.spark.formats.schema_registry import RegistryError
 
     try:
         newest = client_of(registry).latest(subject)

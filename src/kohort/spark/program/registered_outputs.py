@@ -12,8 +12,8 @@ from kohort.spark.program.registries import subject_of
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from kohort.schema_registry.registry import SchemaRegistry
     from kohort.spark.formats.registry_encoder import RegistryWriting
-    from kohort.spark.formats.schema_registry import SchemaRegistry
 
 
 class Registered(Protocol):
@@ -35,11 +35,11 @@ def written_by_registry(where: str, output: Registered, schema: StructType) -> R
     """
     if output.registry is None:
         return None
+    from kohort.schema_registry.client import client_of
+    from kohort.schema_registry.registry import KINDS, RegistryError
     from kohort.spark.formats import FormatError, encoder
-    from kohort.spark.formats.registry_client import client_of
     from kohort.spark.formats.registry_encoder import RegistryWriting
     from kohort.spark.formats.registry_formats import check_kind, schema_text
-    from kohort.spark.formats.schema_registry import KINDS, RegistryError
 
     subject = subject_of(output.topic, output.subject)
     text = output.avro_schema
@@ -81,8 +81,8 @@ def register_outputs(outputs: Iterable[ToTopic]) -> None:
 
 
 def _register(topic: str, said: RegistryWriting) -> None:
-    from kohort.spark.formats.registry_client import client_of
-    from kohort.spark.formats.schema_registry import RegistryError
+    from kohort.schema_registry.client import client_of
+    from kohort.schema_registry.registry import RegistryError
 
     try:
         client_of(said.registry).id_of(said.subject, said.kind, said.text, register=said.register)

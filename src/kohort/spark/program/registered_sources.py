@@ -8,8 +8,8 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.program.registries import subject_of
 
 if TYPE_CHECKING:
+    from kohort.schema_registry.registry import RegisteredSchema, SchemaRegistry
     from kohort.spark.formats.registry_formats import RegistryReading
-    from kohort.spark.formats.schema_registry import RegisteredSchema, SchemaRegistry
 
 
 class Registered(Protocol):
@@ -38,10 +38,10 @@ def read_by_registry(
     """
     from pyspark.sql.types import StructField, StructType
 
+    from kohort.schema_registry.client import client_of
+    from kohort.schema_registry.registry import AVRO, RegisteredSchema, RegistryError
     from kohort.spark.formats import FormatError
-    from kohort.spark.formats.registry_client import client_of
     from kohort.spark.formats.registry_formats import RegistryReading, check_kind, columns_of
-    from kohort.spark.formats.schema_registry import AVRO, RegisteredSchema, RegistryError
 
     reader: RegisteredSchema | None = None
     if source.avro_schema is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kohort.spark.errors import ProgramError
 
 if TYPE_CHECKING:
-    from kohort.spark.formats.schema_registry import SchemaRegistry
+    from kohort.schema_registry.registry import SchemaRegistry
 
 
 def registry_of(where: str, given: object) -> SchemaRegistry | None:
@@ -16,7 +16,7 @@ def registry_of(where: str, given: object) -> SchemaRegistry | None:
     Raises:
         ProgramError: it is something else.
     """
-    from kohort.spark.formats.schema_registry import SchemaRegistry
+    from kohort.schema_registry.registry import SchemaRegistry
 
     if given is not None and not isinstance(given, SchemaRegistry):
         raise ProgramError(f'{where}: schema_registry={given!r}: give SchemaRegistry("http://…") of kohort.spark')
@@ -38,7 +38,7 @@ def used_registry(
     Raises:
         ProgramError: it names one, though its format has no schemas; or there is none for a format that needs one.
     """
-    from kohort.spark.formats.schema_registry import KINDS
+    from kohort.schema_registry.registry import KINDS
 
     if registry_of(where, own) is not None and format not in KINDS:
         raise ProgramError(

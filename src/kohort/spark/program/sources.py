@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
     from kohort.protocol.records.partitioner import Partitioner
+    from kohort.schema_registry.registry import SchemaRegistry
     from kohort.spark.formats.csv_format import CsvFields
     from kohort.spark.formats.derived_times import DerivedTime
     from kohort.spark.formats.registry_formats import RegistryReading
-    from kohort.spark.formats.schema_registry import SchemaRegistry
     from kohort.spark.formats.times import TimeFormats
 
 _ALONE: Final = {"string": "STRING", "raw": "BINARY"}  # formats of one column, and its type

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from kohort.spark.formats.schema_registry import SchemaRegistry
+    from kohort.schema_registry.registry import SchemaRegistry
 
 __all__ = [
     "AggregateDef", "Aggregated", "DerivedTable", "End", "ForEachBatchDef", "FunctionOutputDef", "GlobalTable", "Graph",

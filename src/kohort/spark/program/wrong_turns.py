@@ -79,8 +79,8 @@ OF_APPLICATIONS: Final[Mapping[str, str]] = {
         ("writeStream", "write", "to", "sink"), 'each stream says where it goes: app.stream(…).to("topic", key=…)'
     ),
     **dict.fromkeys(
-        ("start", "awaitTermination", "awaitAnyTermination", "streams", "run_forever"),
-        "app.run(spark) starts the application, and returns when it is stopped",
+        ("awaitTermination", "awaitAnyTermination", "streams", "run_forever"),
+        "app.run(spark) starts the application, and returns when it is stopped; app.start(spark) returns at once",
     ),
     **dict.fromkeys(("sql", "createDataFrame"), "that is the SparkSession's, which app.run(spark) takes"),
 }

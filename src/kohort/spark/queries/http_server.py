@@ -42,6 +42,8 @@ _HELP: Final = {
     "/tasks": "the tasks of this instance, and what they do",
     "/health": "whether the instance works",
     "/metrics": "metrics for Prometheus",
+    "/healthz": "whether the instance should be left running; no token is needed",
+    "/readyz": "whether it runs with all its tasks; no token is needed",
 }
 
 
@@ -87,7 +89,9 @@ class QueryServer(BoundedServer):
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         try:
-            if self._access.allows(request.headers.get("Authorization")):
+            if request.rel_url.raw_path in ("/healthz", "/readyz") and request.method in ("GET", "HEAD"):
+                response = self._check(request.rel_url.raw_path)
+            elif self._access.allows(request.headers.get("Authorization")):
                 response = await self._dispatch(request)
             else:
                 message = "a token is needed, in the header Authorization: Bearer TOKEN"
@@ -119,6 +123,11 @@ class QueryServer(BoundedServer):
                 return self._page(page)
             case _:
                 return _failure(404, "not found", "there is no such page; GET / lists all")
+
+    def _check(self, path: str) -> web.Response:
+        """For what supervises instances, and has no token: says no more than a word."""
+        reason = self._overview.why_unready() if path == "/readyz" else None
+        return web.Response(text=f"{reason or 'ok'}\n", status=503 if reason else 200)
 
     def _page(self, page: str) -> web.Response:
         match page:

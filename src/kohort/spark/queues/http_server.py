@@ -17,6 +17,8 @@ _PAGES: Final = {
     "/queues": "what this worker has done of its queues",
     "/health": "whether the worker works",
     "/metrics": "metrics for Prometheus",
+    "/healthz": "whether the worker should be left running; no token is needed",
+    "/readyz": "whether the worker works; no token is needed",
 }
 
 
@@ -56,6 +58,8 @@ class QueueServer(BoundedServer):
         )
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
+        if request.rel_url.raw_path in ("/healthz", "/readyz") and request.method in ("GET", "HEAD"):
+            return self._check(request.rel_url.raw_path)
         if not self._access.allows(request.headers.get("Authorization")):
             return web.Response(status=401, text="a token is needed\n", headers={"WWW-Authenticate": CHALLENGE})
         if request.method not in ("GET", "HEAD"):
@@ -63,6 +67,11 @@ class QueueServer(BoundedServer):
         response = self._page(request.rel_url.raw_path.strip("/"))
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    def _check(self, path: str) -> web.Response:
+        """For what supervises workers, and has no token: says no more than a word."""
+        failing = path == "/readyz" and any(each.failure is not None for each in self._queues)
+        return web.Response(text="failing\n" if failing else "ok\n", status=503 if failing else 200)
 
     def _page(self, page: str) -> web.Response:
         match page:

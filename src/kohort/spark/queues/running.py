@@ -53,17 +53,19 @@ def run_queues(
     *,
     progress: bool = True,
     stopping: Shutdown,
+    counted: Callable[[Sequence[QueueCounts]], object] = lambda _: None,
 ) -> None:
     """Works on queues until SIGINT or SIGTERM, or until that is asked for.
 
-    What is under way then is finished, if that takes no longer than `SHUTDOWN_S`; the rest is released.
+    What is under way then is finished, if that takes no longer than `SHUTDOWN_S`; the rest is released. `counted` is
+    called once with what is counted of each queue, which goes on changing.
 
     Raises:
         ProgramError: a topic isn't there, or the group can't be set up.
         ApplicationError: it can't go on: says why.
         KafkaError, ClientError: the group won't have it, or there was no broker at the start.
     """
-    in_foreground(functools.partial(_run, spark, queues, settings, progress, stopping), stopping)
+    in_foreground(functools.partial(_run, spark, queues, settings, progress, stopping, counted), stopping)
 
 
 async def _run(
@@ -72,6 +74,7 @@ async def _run(
     settings: AppSettings,
     progress: bool,
     stopping: Shutdown,
+    counted: Callable[[Sequence[QueueCounts]], object],
 ) -> None:
     stopped = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
@@ -83,6 +86,7 @@ async def _run(
         renewed = await set_up(queues, settings)
         producer = await stack.enter_async_context(Producer(settings.client))
         counts = [QueueCounts(each.topic) for each in queues]
+        counted(counts)
         if progress:
             stack.callback(QueueProgress(settings.application_id, counts).close)
         if settings.endpoint is not None:

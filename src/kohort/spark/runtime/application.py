@@ -16,6 +16,7 @@ from kohort.spark.epoch import EpochInput, EpochOutput
 from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.internals import stop_progress_bar
 from kohort.spark.monitoring.events import Listener
+from kohort.spark.monitoring.overview import Overview
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.errors import unreadable
@@ -56,7 +57,7 @@ def run_application(
 
     Args:
         spark: the session that computes. Some of its settings are others while this runs.
-        listeners: told what happens, in this process's event loop.
+        listeners: told what happens, in this process's event loop. An `Overview` among them has the lags as measured.
         progress: whether to show a live line, or where there is no terminal plain ones.
         stopping: ends it as a signal does.
 
@@ -79,6 +80,7 @@ async def _run(
     stopping: Shutdown,
 ) -> None:
     from kohort.spark.jobs.session_settings import session_settings
+    from kohort.spark.monitoring.telemetry import OpenTelemetry
     from kohort.spark.observability import Observability
     from kohort.spark.queries.store_infos import store_infos
 
@@ -116,9 +118,13 @@ async def _run(
     instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(instance.directory.close)
+        queryable = QueryableInstance(instance, store_infos(program))
+        for each in listeners:
+            if isinstance(each, Overview):
+                each.measures(queryable.lags)
         service = Observability(
             settings.application_id,
-            QueryableInstance(instance, store_infos(program)),
+            queryable,
             application_server=settings.endpoint,
             access=settings.http_access(),
             journal=settings.journal,
@@ -126,6 +132,9 @@ async def _run(
         )
         stack.push_async_callback(service.close)
         instance.tell(*listeners, *service.listeners)
+        for telemetry in (each for each in listeners if isinstance(each, OpenTelemetry)):
+            telemetry.bridge(service.registry)
+            stack.callback(telemetry.unbridge)
         if progress:
             stop_progress_bar(spark)
         largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
@@ -88,6 +89,7 @@ class ChainRunner:
 
     Attributes:
         out_records, repartitioned: how many records the epoch sends, and how many of them to repartition topics.
+        merge_ms: how long it took, after the job, to prepare what is to be sent and stored.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class ChainRunner:
         self._thread = JobThread(f"{THREAD_NAME}-{chain.id}")
         self._writes = EpochWrites()
         self.out_records = self.repartitioned = 0
+        self.merge_ms = 0.0
         self._positions: Mapping[tuple[str, int], int] = {}
         self._in_epoch: Mapping[tuple[str, int], Store] = {}
 
@@ -126,6 +129,7 @@ class ChainRunner:
         await self._probe("job")
         if (record := first_unreadable(plan, output.statistics.dead)) is not None:
             raise unreadable(record)
+        merging = time.monotonic()
         self._writes = await self._thread.run(
             epoch_writes,
             plan,
@@ -140,6 +144,7 @@ class ChainRunner:
             },
             self._lookup,
         )
+        self.merge_ms = (time.monotonic() - merging) * 1000
         self.out_records, self.repartitioned = self._writes.records, self._writes.repartitioned
         if epoch.begun:
             await self._thread.run(self._call, epoch, output)

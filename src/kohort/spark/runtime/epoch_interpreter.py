@@ -198,7 +198,10 @@ class EpochInterpreter:
     def _report(self, chain: str, epoch: Epoch) -> None:
         statistics, offsets, times, name = epoch.statistics, epoch.offsets, self._times[chain], epoch.plan.subtopology
         assert statistics is not None and offsets is not None
-        began, sending, storing = times[EpochEffect.JOB], times[EpochEffect.SEND], times[EpochEffect.STORE]
+        began, sending, committing, storing, now = (
+            *(times[each] for each in (EpochEffect.JOB, EpochEffect.SEND, EpochEffect.COMMIT, EpochEffect.STORE)),
+            time.monotonic(),
+        )
         self._listener.epoch(
             EpochDone(
                 at=time.time(), subtopology=name, number=epoch.epoch_input.epoch, input=epoch.plan.input,
@@ -206,8 +209,9 @@ class EpochInterpreter:
                 repartitioned=self.runner(name).repartitioned,
                 dropped=statistics.dropped, reasons=statistics.reasons, late=statistics.late,
                 lag=self._manager.epochs[name].lag(name), tasks=tuple(map(str, epoch.done_by)),
-                took_ms=(time.monotonic() - began) * 1000, job_ms=(sending - began) * 1000,
-                commit_ms=(storing - sending) * 1000,
+                took_ms=(now - began) * 1000, job_ms=(sending - began) * 1000, merge_ms=self.runner(name).merge_ms,
+                commit_ms=(storing - sending) * 1000, send_ms=(committing - sending) * 1000,
+                store_ms=(now - storing) * 1000,
                 positions={
                     str(at): offsets[at].offset
                     for each in epoch.plan.ranges

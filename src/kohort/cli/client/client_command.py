@@ -1,0 +1,57 @@
+"""The option `--cluster`, which all commands have that take `--bootstrap-server`: one place adds it to all."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_params_convertors_ctx_param_name_from_function
+
+from kohort.cli.client import completion
+from kohort.cli.client.profiles import CLUSTER, named_by_option, readers_told
+
+__all__ = ["ClientCommand", "with_cluster_option"]
+
+
+def _choose(value: str | None) -> str | None:
+    named_by_option.set(value)
+    readers_told.set(False)
+    return value
+
+
+def _option(
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            "-c",
+            metavar="NAME",
+            help=f"A cluster of 'kohort clusters'; unless given, ${CLUSTER} or the default one.",
+            callback=_choose,
+            expose_value=False,
+            autocompletion=completion.clusters,
+        ),
+    ] = None,
+) -> None:
+    """Has the option's type, as any command has its own."""
+
+
+class ClientCommand(TyperCommand):
+    """A command that has `--cluster`, too, if it has `--bootstrap-server`."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        params = [*(settings.get("params") or ())]
+        names = [each.name for each in params]
+        if "bootstrap_server" in names:
+            at = names.index("bootstrap_server") + 1
+            params[at:at] = get_params_convertors_ctx_param_name_from_function(_option)[0]
+        super().__init__(*arguments, **{**settings, "params": params})
+
+
+def with_cluster_option(app: typer.Typer) -> typer.Typer:
+    """The same commands, as `ClientCommand`s."""
+    for each in app.registered_commands:
+        if each.cls in (None, TyperCommand):
+            each.cls = ClientCommand
+    return app

@@ -1,0 +1,120 @@
+"""`kohort doctor`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kohort.cli.client.options import (
+    DEFAULT_TIMEOUT,
+    BootstrapOption,
+    ConfigOption,
+    JsonOption,
+    TimeoutOption,
+    client_config,
+    is_named,
+)
+from kohort.cli.client.run import run
+from kohort.cli.terminal import fail, print_json, print_lines
+
+if TYPE_CHECKING:
+    from kohort.cli.diagnosis.finding import Finding
+
+
+def command(
+    program: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="APP.PY|MODULE:APP", help="A streams application, too: its file, or its module and name."
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as wrong.")] = False,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what is wrong with this machine, with a cluster, or with a streams application: why that matters, what to do.
+
+    kohort doctor -b kafka-1.example:9092
+
+    The machine: Python, extras, Java, room on disks, limits, the clock. The cluster: whether its brokers can be reached
+    at the addresses that they tell clients, which is the commonest mistake; certificates that end soon; protocols that
+    are switched off; partitions without a leader or with too few replicas; transactions that hang; groups that are
+    stuck, or that lag behind without members.
+
+    kohort doctor app.py
+
+    kohort doctor shop.orders:app
+
+    The program is loaded, but not run: where it calls run, loading ends. It is compiled, for which Spark is started,
+    and compared with its own cluster: topics, numbers of partitions, schema registries, the state it goes on with,
+    its state directory. Nothing is changed anywhere.
+
+    Exit codes: 0 if nothing is wrong; 1 if something is; 2 for a wrong call.
+    """
+    from kohort.cli.diagnosis.cluster import cluster_findings
+    from kohort.cli.diagnosis.finding import Level, as_lines
+    from kohort.cli.diagnosis.machine import machine_findings
+
+    if program is not None and (bootstrap_server is not None or config is not None):
+        fail("a program says its cluster itself: leave out --bootstrap-server and --config")
+    found = [*machine_findings()]
+    if program is None:
+        named = is_named(bootstrap_server, config)
+        settings = client_config(bootstrap_server, config, timeout)
+        found += run(lambda: cluster_findings(settings, named=named, timeout=timeout))
+    else:
+        found += _of_program(program, timeout)
+    if as_json:
+        print_json([each.as_json() for each in found])
+    else:
+        print_lines([*as_lines(found), [], [(_in_all(found), "bold")]])
+    worst = {each.level for each in found}
+    if Level.WRONG in worst or (strict and Level.WARNING in worst):
+        raise typer.Exit(1)
+
+
+def _of_program(place: str, timeout: float) -> list[Finding]:
+    """Looks at a program, and at its cluster."""
+    from kohort.extras import SPARK, require
+
+    require("spark", "looking at a program", SPARK)
+    from kohort.cli.diagnosis import program as diagnosis
+    from kohort.cli.diagnosis.cluster import cluster_findings
+    from kohort.cli.diagnosis.loading import load_program
+
+    try:
+        application = load_program(place)
+    except (typer.Exit, SystemExit) as error:
+        if isinstance(error, typer.Exit):
+            raise
+        return [diagnosis.not_loaded(place, error)]
+    except Exception as error:
+        return [diagnosis.not_loaded(place, error)]
+    settings = application.settings
+    found = run(lambda: cluster_findings(settings.client, named=True, timeout=timeout))
+    reached = any(each.what.startswith("cluster ") for each in found)
+    compiled, whole = diagnosis.compiled_findings(application)
+    found += compiled
+    found += diagnosis.state_findings(settings.state_dir, settings.application_id)
+    if whole is not None:
+        found += diagnosis.registry_findings(whole)
+        if reached:
+            found += run(lambda: diagnosis.fitting_findings(whole, settings, timeout))
+    return found
+
+
+def _in_all(found: list[Finding]) -> str:
+    from kohort.cli.diagnosis.finding import Level
+
+    wrong = sum(each.level is Level.WRONG for each in found)
+    warnings = sum(each.level is Level.WARNING for each in found)
+    if not wrong and not warnings:
+        return "Nothing is wrong."
+    from kohort.plurals import several
+
+    said = [f"{several(wrong, 'thing')} wrong"] if wrong else []
+    said += [several(warnings, "warning")] if warnings else []
+    return " and ".join(said) + "."

@@ -1,0 +1,1 @@
+"""What `kohort perf` measures."""

@@ -1,0 +1,174 @@
+"""The pages of changes: their forms, what will happen, and what has happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from kohort.client.errors import PartialFailureError, RequestTimeoutError
+from kohort.console.audit import AuditLog
+from kohort.console.changes import CHANGES
+from kohort.console.changes.fields import Fields
+from kohort.console.changes.group_changes import TARGETS
+from kohort.console.changes.pending import PendingPlans, Shown
+from kohort.console.changes.plan import Access, Change, Plan
+from kohort.console.changes.produce import FORMS
+from kohort.console.cluster_reader import ClusterError, explain
+from kohort.console.links import group_link, topic_link
+from kohort.console.record_ranges import ChoiceError
+from kohort.console.visit import VISIT, RefusedError, Visit
+
+__all__ = ["ChangePages", "fields_of"]
+
+MOST_MEMBERS: Final = 500
+"""Members that a form offers."""
+
+_GONE: Final = frozenset({"delete-group", "delete-topic"})
+_CLOSE_S: Final = 10.0
+
+
+async def fields_of(request: web.Request) -> Fields:
+    """The fields of a form; files are none."""
+    found: dict[str, list[str]] = {}
+    for name, value in (await request.post()).items():
+        if isinstance(value, str):
+            found.setdefault(name, []).append(value)
+    return Fields(found)
+
+
+class ChangePages:
+    """Shows forms and plans, and does what is confirmed.
+
+    Args:
+        page: makes a page of a template and its values, with a status.
+        audit: is told of all that is done, and of what isn't.
+        form_fits: whether a form's token is the visitor's.
+    """
+
+    def __init__(
+        self, page: Callable[..., web.Response], audit: AuditLog, form_fits: Callable[[str, str], bool]
+    ) -> None:
+        self._page = page
+        self._audit = audit
+        self._form_fits = form_fits
+        self._pending = PendingPlans(lambda: asyncio.get_running_loop().time())
+        self._working: set[asyncio.Task[web.Response]] = set()
+
+    async def close(self) -> None:
+        """Waits for what is being done, for a while."""
+        if self._working:
+            await asyncio.wait(self._working, timeout=_CLOSE_S)
+
+    async def forms(self, request: web.Request) -> web.Response:
+        """What can be done to a group or a topic; or the form of a new topic."""
+        access = _access(VISIT.get())
+        group_id, topic = request.query.get("group"), request.query.get("topic")
+        if group_id is not None:
+            group = (await access.admin.groups.describe(group_id))[group_id]
+            members = group.members[:MOST_MEMBERS]
+            more = len(group.members) - len(members)
+            return self._page("change_group", here="groups", group=group, members=members, more=more, targets=TARGETS)
+        if topic is not None:
+            found = (await access.admin.topics.describe(topic))[topic]
+            return self._page("change_topic", here="topics", topic=found, content_forms=FORMS)
+        return self._page("new_topic", here="topics")
+
+    async def plan(self, request: web.Request) -> web.Response:
+        """Shows what a change would do."""
+        visit, fields = VISIT.get(), await self._form(request)
+        change = CHANGES.get(fields.text("action"))
+        if change is None:
+            raise ChoiceError(f"the console can't do {fields.text('action')!r}")
+        return self._shown(visit, change.action, await change.plan(_access(visit), fields), fields)
+
+    def _shown(self, visit: Visit, action: str, plan: Plan, fields: Fields, *, changed: bool = False) -> web.Response:
+        token = "" if plan.blocked else self._pending.keep(visit.visitor, Shown(plan, fields))
+        return self._page(
+            "plan",
+            409 if changed else 200,
+            here=_here(action),
+            plan=plan,
+            token=token,
+            changed=changed,
+            back=_back(plan),
+        )
+
+    async def confirm(self, request: web.Request) -> web.Response:
+        """Does what was shown, unless it would be something else by now."""
+        visit, fields = VISIT.get(), await self._form(request)
+        shown = self._pending.take(visit.visitor, fields.text("plan"))
+        if shown is None:
+            raise RefusedError(
+                "This was done already, or has waited for too long; nothing is done now. Look again.", 409
+            )
+        task = asyncio.create_task(self._do(visit, CHANGES[shown.plan.action], shown))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return await asyncio.shield(task)  # whoever goes away meanwhile, it is done whole, and told of
+
+    async def _do(self, visit: Visit, change: Change, shown: Shown) -> web.Response:
+        plan, access = shown.plan, _access(visit)
+        about = {"action": change.action, "target": plan.target}
+        other = await change.other(access, shown.fields, plan)
+        if other is not None:
+            self._audit.refused(visit.who, "changed since it was shown", action=change.action, target=plan.target)
+            return self._shown(visit, change.action, other, shown.fields, changed=True)
+        try:
+            self._audit.write(visit.who, "begun", **about, plan=plan.told)
+        except OSError as error:
+            why = f"The audit log can't be written ({error.strerror or error}), so nothing is done."
+            raise RefusedError(why, 503) from None
+        try:
+            done = await change.do(access, plan)
+        except ClusterError as error:
+            self._audit.write(visit.who, "failed", **about, why=explain(error))
+            return self._page(
+                "message",
+                502,
+                here=_here(change.action),
+                title="Not done",
+                text=f"{explain(error)} {_doubt(error)}".strip(),
+            )
+        except BaseException as error:
+            self._audit.write(visit.who, "failed", **about, why=f"{type(error).__name__}: it may have been done or not")
+            raise
+        self._audit.write(visit.who, "done", **about, after=done.told)
+        return self._page(
+            "done", here=_here(change.action), text=done.text, back=_back(plan), gone=plan.action in _GONE
+        )
+
+    async def _form(self, request: web.Request) -> Fields:
+        """The fields of a form that was shown to who sends it."""
+        fields = await fields_of(request)
+        if not self._form_fits(VISIT.get().visitor, fields.text("form_token")):
+            raise RefusedError("This form is an old one, or wasn't shown to you. Load its page again.")
+        return fields
+
+
+def _access(visit: Visit) -> Access:
+    if visit.desk is None or visit.desk.access is None:
+        raise RefusedError("Nothing is changed here.")
+    return visit.desk.access
+
+
+def _here(action: str) -> str:
+    change = action.rpartition("-")[2]
+    return "groups" if action in ("reset-offsets", "remove-members") or change == "group" else "topics"
+
+
+def _back(plan: Plan) -> tuple[str, str]:
+    """Where the page of what was changed is, and how it is called."""
+    if _here(plan.action) == "groups":
+        return group_link(plan.target), plan.target
+    return topic_link(plan.target), plan.target
+
+
+def _doubt(error: Exception) -> str:
+    if isinstance(error, PartialFailureError) and error.done:
+        return "The rest is done."
+    if isinstance(error, RequestTimeoutError | ConnectionError):
+        return "It may have been done or not: look."
+    return ""

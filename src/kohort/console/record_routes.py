@@ -1,0 +1,71 @@
+"""The address of the pages of records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from kohort.client.types import Record
+from kohort.console.record_filter import RecordFilter
+from kohort.console.record_ranges import RecordChoice, Where, positions_text
+from kohort.console.record_reader import RecordReader
+from kohort.console.record_text import Form, Shown, shown, shown_as
+
+__all__ = ["record_routes"]
+
+
+def record_routes(page: Callable[..., web.Response], reader: RecordReader) -> list[web.RouteDef]:
+    """The routes.
+
+    Args:
+        page: renders a template with values.
+        reader: reads records.
+    """
+
+    async def records(request: web.Request) -> web.Response:
+        topic = request.query.get("topic", "")
+        choice = RecordChoice.of(request.query)
+        wanted = RecordFilter.of(request.query)
+        given = request.query.get("as", "")
+        form = Form(given) if given in Form.__members__.values() else Form.AUTO
+        found = await reader.read(topic, choice, wanted)
+        # The same search, from where this page ends.
+        fields = {name: text for name, text in request.query.items() if name != "at"}
+        on = None if found.positions is None else urlencode(fields | {"at": positions_text(found.positions)})
+
+        def row(record: Record) -> tuple[Record, Shown, Shown, list[tuple[str, str]]]:
+            key = reader.decoder.key(topic, record.key)
+            value = reader.decoder.value(topic, record.key, record.value)
+            return (
+                record,
+                shown_as(key, record.key, form),
+                shown_as(value, record.value, form),
+                _headers(record.headers),
+            )
+
+        # In a thread: many and large values take a while, in which open pages are told what changes.
+        return await asyncio.to_thread(
+            lambda: page(
+                "records",
+                here="topics",
+                topic=topic,
+                choice=choice,
+                fields=request.query,
+                form=form,
+                forms=list(Form),
+                wheres=list(Where),
+                found=found,
+                filtered=bool(wanted),
+                on=on,
+                records=[row(record) for record in found.records],
+            )
+        )
+
+    return [web.get("/records", records)]
+
+
+def _headers(headers: Collection[tuple[str, bytes | None]]) -> list[tuple[str, str]]:
+    return [(name, shown(value).text) for name, value in headers]

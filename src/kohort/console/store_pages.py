@@ -1,0 +1,101 @@
+"""The page of a streams group's stores: keys and values, as its instances tell them over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from kohort.console import store_answers as answers
+from kohort.console.store_answers import AnswerError, StoreChoice
+from kohort.console.watcher import Watcher
+from kohort.http_request import HttpRequestError, HttpStatusError, http_request
+
+ANSWER_S: Final = 5.0
+"""Time for an instance's answer."""
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of an answer."""
+
+MOST_ASKED: Final = 3
+"""Instances that are asked one after the other, until one answers."""
+
+MOST_AT_A_TIME: Final = 4
+"""Requests to instances, of all pages together."""
+
+Page = Callable[..., web.Response]
+Answer = TypeVar("Answer")
+
+
+class StorePages:
+    """Answers for `/group/stores`. It asks those endpoints alone that the group's members tell, and nothing else.
+
+    Args:
+        watcher: knows the groups and their members.
+        page: renders a template by its name, with values.
+    """
+
+    def __init__(self, watcher: Watcher, page: Page) -> None:
+        self._watcher = watcher
+        self._page = page
+        self._asking = asyncio.Semaphore(MOST_AT_A_TIME)
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """What is answered."""
+        return [web.get("/group/stores", self._stores)]
+
+    async def _stores(self, request: web.Request) -> web.Response:
+        group_id = request.query.get("id", "")
+        await self._watcher.look_at(group_id)
+        report = self._watcher.report(group_id)
+        if report is None:
+            response = self._page("message", title="Not found", text=f"There is no group {group_id!r}.", here="")
+            response.set_status(404)
+            return response
+        choice = StoreChoice.of(request.query)
+        instances = answers.endpoints(report.group)
+        known, problem, answered = await self._ask(instances, "/stores", answers.stores)
+        found = None
+        if choice.name and not problem:
+            found, problem, answered = await self._ask(instances, choice.path, answers.rows)
+        next_page = urlencode({"id": group_id, **choice.next(found.after)}) if found is not None and found.after else ""
+        return self._page(
+            "stores",
+            here="groups",
+            group_id=group_id,
+            choice=choice,
+            instances=instances,
+            answered=answered,
+            known=known or [],
+            found=found,
+            problem=problem,
+            next_page=next_page,
+        )
+
+    async def _ask(
+        self, instances: Mapping[str, str], path: str, parse: Callable[[bytes], Answer]
+    ) -> tuple[Answer | None, str, str]:
+        """The answer of the first instance that gives one, or what is wrong; and who answered."""
+        problems = []
+        for name, address in list(instances.items())[:MOST_ASKED]:
+            try:
+                async with self._asking:
+                    return await asyncio.to_thread(_answer, f"{address}{path}", parse), "", name
+            except HttpStatusError as error:
+                try:
+                    return None, f"{name} says: {answers.refusal(error.body)}", name
+                except AnswerError:
+                    problems.append(f"{name}: {error}")
+            except HttpRequestError as error:
+                problems.append(f"{name}: {error}")
+            except AnswerError as error:
+                problems.append(f"{name} doesn't answer as an instance of a pipeline does ({error})")
+        none = "No member of the group tells where it answers, such as by application_server."
+        return None, "; ".join(problems) or none, ""
+
+
+def _answer(url: str, parse: Callable[[bytes], Any]) -> Any:
+    return parse(http_request(url, seconds=ANSWER_S, max_bytes=MOST_BYTES))

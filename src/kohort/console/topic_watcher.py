@@ -1,0 +1,138 @@
+"""Looks at the cluster's topics again and again: how far each has grown, and what it takes on disks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from typing import Final, Protocol
+
+from kohort.client.types import TopicInfo, TopicPartition
+from kohort.console.cluster_reader import ClusterError, explain
+from kohort.console.growth import GrowthBook, sum_by_topic
+from kohort.console.open_pages import OpenPages
+
+EVERY_S: Final = 2.0
+"""From one look to the next."""
+
+BATCH: Final = 2_000
+"""Partitions of one look, unless topics on open pages have more: of more, each topic gets its turn."""
+
+SIZES_S: Final = 30.0
+"""From one question after sizes to the next, at least: brokers tell those of all replicas at once."""
+
+LARGE: Final = 5_000
+"""Partitions of a cluster whose topics aren't listed for each look."""
+
+LIST_S: Final = 30.0
+"""From one list of the topics of such a cluster to the next."""
+
+_SHARE: Final = 9
+"""After a look, the watcher rests for so many times as long as it took, so that large clusters aren't kept busy."""
+
+_LONGEST_REST_S: Final = 60.0
+
+log = logging.getLogger("kohort.console")
+
+
+class ReadsTopics(Protocol):
+    """What the watcher asks; `ClusterReader` has it."""
+
+    async def topics(self) -> dict[str, TopicInfo]:
+        """All topics by name."""
+        ...
+
+    async def ends(self, topics: Collection[TopicInfo]) -> dict[TopicPartition, int]:
+        """The ends of partitions, as far as they are told."""
+        ...
+
+    async def sizes(self) -> dict[TopicPartition, int] | None:
+        """The bytes of all partitions; None if they aren't told."""
+        ...
+
+
+class TopicWatcher(OpenPages):
+    """What is known of the topics' growth.
+
+    Args:
+        reader: asks the brokers.
+        every: seconds from one look to the next.
+        batch: partitions of one look.
+
+    Attributes:
+        book: growth by topic.
+        sizes: bytes of all partitions, as they were told last; empty while they aren't.
+        gone: names on open pages of topics that aren't there any more.
+        problem: why the last look failed; "" if it didn't.
+    """
+
+    def __init__(self, reader: ReadsTopics, *, every: float = EVERY_S, batch: int = BATCH) -> None:
+        super().__init__()
+        self._reader = reader
+        self._every = every
+        self._batch = batch
+        self._ends: dict[str, dict[int, int]] = {}
+        self._sizes_due = float("-inf")
+        self._topics: Mapping[str, TopicInfo] = {}
+        self._list_due = float("-inf")
+        self.book = GrowthBook()
+        self.sizes: Mapping[TopicPartition, int] = {}
+        self.gone: set[str] = set()
+        self.problem = ""
+
+    async def run(self) -> None:
+        """Looks until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await self.look()
+            took = loop.time() - began
+            await asyncio.sleep(max(self._every - took, min(_SHARE * took, _LONGEST_REST_S)))
+
+    async def look(self) -> None:
+        """Looks once."""
+        try:
+            await self._look()
+            self.problem = ""
+        except ClusterError as error:
+            self.problem = f"The cluster doesn't answer as it should, so this may be old: {explain(error)}"
+        except Exception:  # whatever a broker says, the next look may go well
+            log.exception("a look at the topics failed")
+            self.problem = "A failure of the console, so this may be old; its log says more."
+        await self.tell()
+
+    async def _listed(self, shown: Collection[str]) -> Mapping[str, TopicInfo]:
+        """All topics; of a large cluster those of a while ago, unless an open page has another one."""
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._list_due or any(name not in self._topics for name in shown):
+            self._topics = await self._reader.topics()
+            large = sum(len(each.partitions) for each in self._topics.values()) > LARGE
+            self._list_due = loop.time() + (LIST_S if large else 0)
+        return self._topics
+
+    async def _look(self) -> None:
+        shown = self.shown()
+        topics = await self._listed(shown)
+        self.gone = shown - topics.keys()
+        due = self.book.due({name: len(each.partitions) for name, each in topics.items()}, shown, self._batch)
+        found = await self._reader.ends([topics[name] for name in due])
+        loop = asyncio.get_running_loop()
+        sizes = None
+        if loop.time() >= self._sizes_due:
+            self._sizes_due = loop.time() + SIZES_S
+            sizes = await self._reader.sizes()
+            self._sizes_due = loop.time() + SIZES_S
+        now = loop.time()
+        ends = {}
+        for name in due:
+            known = self._ends.get(name, {})
+            numbers = topics[name].partitions
+            news = {at: end for at in numbers if (end := found.get(TopicPartition(name, at))) is not None}
+            if news:
+                self._ends[name] = {at: news.get(at, known.get(at, 0)) for at in numbers}
+                ends[name] = sum(self._ends[name].values())
+        self._ends = {name: each for name, each in self._ends.items() if name in topics}
+        if sizes is not None:
+            self.sizes = sizes
+        by_topic = None if sizes is None else sum_by_topic((at.topic, each) for at, each in sizes.items())
+        self.book.looked(now, ends, by_topic, topics.keys())

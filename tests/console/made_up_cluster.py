@@ -1,0 +1,202 @@
+"""A cluster that is made up, for pictures of the console's pages: the same each time, without a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+from uuid import UUID
+
+from kohort.client.administration.configs import ConfigEntry, ConfigSource
+from kohort.client.administration.group_offsets import PartitionLag
+from kohort.client.administration.group_types import (
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    GroupType,
+    StreamsMemberState,
+)
+from kohort.client.types import Broker, PartitionInfo, Record, TopicInfo, TopicPartition
+from kohort.console.cluster_reader import ClusterReader
+from kohort.console.group_book import Summary
+from kohort.console.group_page import GroupReport
+from kohort.console.record_decoding import RecordDecoder
+from kohort.console.record_filter import RecordFilter
+from kohort.console.record_ranges import RecordChoice
+from kohort.console.record_reader import FoundRecords, RecordReader
+from kohort.console.server import ConsoleServer
+from kohort.console.topic_pages import TopicReport
+from kohort.console.topic_watcher import TopicWatcher
+from kohort.console.watcher import Watcher
+from kohort.protocol.share_in_flight import InFlight
+from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
+
+__all__ = ["made_up_console"]
+
+NODES: Final = tuple(Broker(number, f"kafka-{number}.example", 9092) for number in (1, 2, 3))
+NOON_MS: Final = 1_357_041_600_000  # 2013-01-01
+MINUTES: Final = 20
+"""Of histories, a sample each ten seconds."""
+
+TYPES: Final = {
+    "billing": GroupType.CONSUMER,
+    "flight-delays": GroupType.STREAMS,
+    "mail": GroupType.SHARE,
+    "nightly-export": GroupType.CLASSIC,
+    "search-index": GroupType.CONSUMER,
+}
+LAGS: Final = {"billing": 1_840, "flight-delays": 412, "mail": 96, "nightly-export": 20_311, "search-index": 0}
+TOPICS: Final = {
+    "flights": 6, "flight-delays-by-origin-changelog": 6, "mails": 3, "mails-dead": 1, "orders": 6, "payments": 3,
+}  # fmt: skip
+
+
+def _member(name: str, host: int, topic: str, partitions: Collection[int], **more: Any) -> GroupMember:
+    read = tuple(TopicPartition(topic, at) for at in partitions)
+    return GroupMember(
+        member_id=name, instance_id=None, client_id=name.partition("-")[0], host=f"/10.0.0.{host}", rack=None,
+        epoch=7, classic=False, topics=(topic,), pattern=None, partitions=read, target=read, **more,
+    )  # fmt: skip
+
+
+def _group(name: str, members: tuple[GroupMember, ...], **more: Any) -> GroupDescription:
+    return GroupDescription(
+        group_id=name, type=TYPES[name], state="Stable" if members else "Empty", coordinator=NODES[1],
+        assignor="uniform", protocol_type="consumer", epoch=7, assignment_epoch=7, members=members, **more,
+    )  # fmt: skip
+
+
+def _streams_member(name: str, host: int, active: Collection[int], standby: Collection[int]) -> GroupMember:
+    tasks = {TaskId("0", at): Role.ACTIVE for at in active} | {TaskId("0", at): Role.STANDBY for at in standby}
+    ends = {task: 90_000 + 11 * task.partition for task in tasks}
+    offsets = {task: end - (0 if task.partition in active else 140) for task, end in ends.items()}
+    state = StreamsMemberState(
+        process_id=f"process-{host}", endpoint=("10.0.0.1", 8080), tags={}, topology_epoch=0, tasks=tasks,
+        target_tasks=tasks, task_offsets=offsets, task_end_offsets=ends,
+    )  # fmt: skip
+    return _member(name, host, "flights", active, streams=state)
+
+
+def _description(name: str) -> GroupDescription:
+    match name:
+        case "billing" | "search-index":
+            topic = "orders" if name == "billing" else "payments"
+            return _group(name, (_member("a-17", 11, topic, (0, 1, 2)), _member("b-4", 12, topic, (3, 4, 5))))
+        case "flight-delays":
+            one = _streams_member("one-1", 21, (0, 1, 2), (3, 4, 5))
+            two = _streams_member("two-2", 22, (3, 4, 5), (0,))
+            changelogs = [InternalTopic("flight-delays-by-origin-changelog")]
+            topology = Topology({"0": Subtopology(source_topics=["flights"], changelogs=changelogs)})
+            return _group(name, (one, two), topology=topology, topology_epoch=0)
+        case "mail":
+            return _group(name, (_member("sender-1", 31, "mails", (0, 1, 2)), _member("sender-2", 32, "mails", (0, 1))))
+    return _group(name, ())
+
+
+def _lags(name: str) -> dict[TopicPartition, PartitionLag]:
+    topic = {"billing": "orders", "flight-delays": "flights", "mail": "mails"}.get(name, "payments")
+    total, count = LAGS[name], TOPICS[topic]
+    found = {}
+    for at in range(count):
+        lag = total // count + (total % count if at == 0 else 0)
+        end = 120_000 + 311 * at
+        in_flight: tuple[InFlight, ...] = ()
+        if name == "mail":
+            until = time.time_ns() // 1_000_000 + 25_400
+            start = end - lag
+            held = InFlight(start, start + 7, "acquired", 1, "sender-1", until)
+            again = InFlight(start + 8, start + 9, "acquired", 3, "sender-2", until - 9_000)
+            in_flight = (held, again, InFlight(start + 10, start + 11, "available", 2))
+        found[TopicPartition(topic, at)] = PartitionLag(end - lag, end, lag, in_flight=in_flight)
+    return found
+
+
+class MadeUpReader:
+    """What the cluster says; `ClusterReader`'s methods, without brokers."""
+
+    async def groups(self) -> list[GroupListing]:
+        return [
+            GroupListing(name, kind, _description(name).state, "consumer", 2) for name, kind in sorted(TYPES.items())
+        ]
+
+    async def look(self, types: Mapping[str, GroupType]) -> dict[str, GroupReport]:
+        return {name: GroupReport(_description(name), _lags(name)) for name in types if name in TYPES}
+
+    async def topics(self) -> dict[str, TopicInfo]:
+        return {name: _topic(name) for name in TOPICS}
+
+    async def ends(self, topics: Collection[TopicInfo]) -> dict[TopicPartition, int]:
+        return {}
+
+    async def sizes(self) -> dict[TopicPartition, int] | None:
+        return {
+            TopicPartition(name, at): 48_000_000 + 1_700_000 * at for name, of in TOPICS.items() for at in range(of)
+        }
+
+    async def topic(self, name: str) -> TopicReport:
+        said = {"cleanup.policy": ("compact", ConfigSource.TOPIC), "retention.ms": ("604800000", ConfigSource.DEFAULT)}
+        settings = {
+            key: ConfigEntry(name=key, value=value, source=source, read_only=False, sensitive=False)
+            for key, (value, source) in said.items()
+        }
+        ends: Mapping[int, tuple[int | None, int | None]] = {at: (0, 120_000 + 311 * at) for at in range(TOPICS[name])}
+        return TopicReport(_topic(name), settings, ends)
+
+    async def dead_letter_topic(self, group_id: str) -> str:
+        return "mails-dead"
+
+
+def _topic(name: str) -> TopicInfo:
+    partitions = {
+        at: PartitionInfo(at, at % 3 + 1, 4, (at % 3 + 1, (at + 1) % 3 + 1), (at % 3 + 1, (at + 1) % 3 + 1))
+        for at in range(TOPICS[name])
+    }
+    return TopicInfo(name, UUID(int=0x1234_5678 << 96 | len(name)), False, partitions)
+
+
+class MadeUpRecords:
+    """Records of an aggregate's changelog."""
+
+    decoder = RecordDecoder()
+
+    async def read(self, topic: str, choice: RecordChoice, wanted: RecordFilter | None = None) -> FoundRecords:
+        records = []
+        for number, origin in enumerate(("JFK", "LGA", "EWR", "JFK", "LGA")):
+            state = b'{"n":%d,"mean.sum":"38.0","legs":"[1, 2]"}' % (1 + number // 3)
+            value = b'{"n":%d,"mean":3.2,"state":%s}' % (1 + number // 3, state) if number else None
+            key = b'{"window":"2013-01-01T12:00:00.000Z","origin":"%s"}' % origin.encode()
+            shown = self.decoder.key(topic, key), self.decoder.value(topic, key, value)
+            if wanted is None or wanted(*shown, ()):
+                records.append(Record(topic, number % 3, 120_000 + number, NOON_MS + 250 * number, key, value, ()))
+        return FoundRecords(records, TOPICS[topic], True, 20_000 if wanted else len(records), {0: 119_950})
+
+
+@asynccontextmanager
+async def made_up_console() -> AsyncIterator[ConsoleServer]:
+    """A console of the cluster, with 20 minutes of histories."""
+    reader = cast(ClusterReader, MadeUpReader())
+    watcher, growth = Watcher(reader), TopicWatcher(reader)
+    now = asyncio.get_running_loop().time()
+    watcher.book.listed(await reader.groups())
+    for sample in range(6 * MINUTES):
+        at = now - 60 * MINUTES + 10 * sample
+        left = 6 * MINUTES - sample
+        waves = 1 + math.sin(sample / 7) / 5
+        lags = {name: int(lag * (1 + left / 40) * waves) for name, lag in LAGS.items()}
+        watcher.book.looked(at, {name: Summary(2, lag) for name, lag in lags.items()}, lags)
+        ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
+        sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
+        growth.book.looked(at, ends, sizes, TOPICS)
+    growth.sizes = await reader.sizes() or {}
+    records = cast(RecordReader, MadeUpRecords())
+    server = ConsoleServer(watcher, reader, records, cluster="kafka-1.example:9092", growth=growth)
+    await watcher.look()
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.close()

@@ -1,0 +1,111 @@
+"""Pictures of the console's pages, for the documents.
+
+    python -m tests.console.pictures
+
+It writes docs/images/console-*.png of a cluster that is made up; it needs Chromium. A new page comes into `PICTURES`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.console.made_up_cluster import made_up_console
+from tests.interop.toolchains import playwright
+from tests.tools import CHROMIUM
+
+__all__ = ["FOLDER", "MOST_BYTES", "PICTURES", "pictures"]
+
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
+MOST_BYTES: Final = 150_000
+WIDTH: Final = 1280
+
+
+class Picture(NamedTuple):
+    """A page that has a picture.
+
+    Attributes:
+        name: of the file, behind "console-".
+        path: of the page.
+        height: of the picture, in pixels.
+        paste: bytes that are put into the page's form first; "" for none.
+    """
+
+    name: str
+    path: str
+    height: int = 720
+    paste: str = ""
+
+
+PICTURES: Final = (
+    Picture("groups", "/groups", 420),
+    Picture("group", "/group?id=flight-delays", 1_000),
+    Picture("share-group", "/group?id=mail", 1_100),
+    Picture("topics", "/topics", 440),
+    Picture("topic", "/topic?name=orders", 900),
+    Picture("records", "/records?topic=flight-delays-by-origin-changelog&field=state.n+%3D+2", 560),
+    Picture("wire", "/wire", 1_080, "00 00 00 15 00 0c 00 04 00 00 00 05 00 01 62 00 06 67 72 6f 75 70 00 00 00"),
+)
+"""The pages, in the order of the document."""
+
+
+async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
+    """PNGs by name, of light pages 1,280 pixels wide.
+
+    Raises:
+        AssertionError: a page complained, or isn't there.
+    """
+    sys.path.append(str(playwright()))
+    try:
+        from playwright.async_api import async_playwright  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(str(playwright()))
+    found = {}
+    async with made_up_console() as console, async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        try:
+            for each in wanted:
+                viewport = {"width": WIDTH, "height": each.height}
+                page = await browser.new_page(viewport=viewport, color_scheme="light")
+                complaints: list[str] = []
+                page.on("pageerror", lambda error, heard=complaints: heard.append(str(error)))
+                answer = await page.goto(f"http://127.0.0.1:{console.port}{each.path}")
+                assert answer.status == 200, f"{each.path}: {answer.status}"
+                if await page.locator("body[data-events]").count():
+                    await page.get_by_text("Up to date").wait_for()
+                if each.paste:
+                    await page.fill("textarea", each.paste)
+                    await page.click("form button")
+                    await page.locator("section.dump").first.wait_for()
+                assert complaints == []
+                found[each.name] = _small(await page.screenshot(animations="disabled", caret="hide"))
+                await page.close()
+        finally:
+            await browser.close()
+    return found
+
+
+def _small(png: bytes) -> bytes:
+    """The same picture with 64 colours, which suffice for pages of text."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(png)).convert("RGB").quantize(64)
+    out = io.BytesIO()
+    image.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def main() -> None:
+    """Writes all of them."""
+    CHROMIUM.require()
+    for name, png in asyncio.run(pictures(PICTURES)).items():
+        (FOLDER / f"console-{name}.png").write_bytes(png)
+        sys.stdout.write(f"docs/images/console-{name}.png: {len(png):,} bytes\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Each page of the list has a picture: made anew it comes out, small enough, and the document shows it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.console.made_up_cluster import made_up_console
+from tests.console.pictures import FOLDER, MOST_BYTES, PICTURES, pictures
+from tests.console.test_server import page_of
+from tests.interop.toolchains import BUILD_S
+from tests.tools import CHROMIUM
+
+
+def test_the_made_up_cluster_has_all_pages() -> None:
+    import aiohttp
+
+    async def whole() -> None:
+        async with made_up_console() as console, aiohttp.ClientSession(f"http://127.0.0.1:{console.port}") as http:
+            for each in PICTURES:
+                async with http.get(each.path) as answer:
+                    assert answer.status == 200, each
+                    page_of(await answer.text())
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("name", [each.name for each in PICTURES])
+def test_the_document_shows_each(name: str) -> None:
+    text = (FOLDER.parent / "console.md").read_text()
+    assert f"(images/console-{name}.png)" in text
+    assert (FOLDER / f"console-{name}.png").stat().st_size <= MOST_BYTES
+
+
+@pytest.mark.long
+@pytest.mark.timeout(BUILD_S)
+def test_each_can_be_made() -> None:
+    CHROMIUM.require()
+    made = asyncio.run(pictures(PICTURES))
+    assert [*made] == [each.name for each in PICTURES]
+    for png in made.values():
+        assert png.startswith(b"\x89PNG")
+        assert len(png) <= MOST_BYTES
