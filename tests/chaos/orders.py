@@ -335,8 +335,8 @@ class Rows:
         paid = self._come.paid
         alone = sum(1 for _, amount, each in paid if amount is None or each is None)
         return (
-            f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.bills.total():,} bills, {self._come.reminders.total():,} reminders, "
-            f"{self._come.visits.total():,} visits, {len(self._rushes):,} rushes"
+            f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.bills.total():,} bills, "
+            f"{self._come.reminders.total():,} reminders, {self._come.visits.total():,} visits, {len(self._rushes):,} rushes"
         )
 
 

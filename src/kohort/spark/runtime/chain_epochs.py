@@ -222,7 +222,7 @@ class ChainEpochs:
             self.happened(EpochEvent.ROUND_OVER if self._has_read else EpochEvent.NOTHING, held, self._look)
 
     def _uneven(self, plan: EpochPlan) -> str | None:
-        """Why topics that are joined where they lie aren't read: keys lead to other partitions in one that has grown."""
+        """Why topics that are joined aren't read: in one that has grown, keys lead to other partitions."""
         counts = {each.topic: self._partitions.get(each.topic, 0) for each in plan.ranges}
         if len(set(counts.values())) == 1:
             return None
