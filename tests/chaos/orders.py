@@ -336,7 +336,8 @@ class Rows:
         alone = sum(1 for _, amount, each in paid if amount is None or each is None)
         return (
             f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.bills.total():,} bills, "
-            f"{self._come.reminders.total():,} reminders, {self._come.visits.total():,} visits, {len(self._rushes):,} rushes"
+            f"{self._come.reminders.total():,} reminders, {self._come.visits.total():,} visits, "
+            f"{len(self._rushes):,} rushes"
         )
 
 
