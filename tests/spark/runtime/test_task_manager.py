@@ -149,6 +149,21 @@ def test_topics_that_are_joined_where_they_lie_are_not_read_while_one_has_grown(
     assert (epoch.epoch_input.length, epoch.epoch_input.partitions) == (10, 4)
 
 
+def test_both_sides_of_a_join_are_committed_together_and_read_on_from_there() -> None:
+    inputs, r0 = SubtopologyInputs("s", {}, ("r",), together=True), TopicPartition("r", 0)
+    world = ManagedTasks(SubtopologyPlan("0", inputs, {}))
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    world.do(world.manager.restored(T0, world.take(T0, TaskEffect.RESTORE), {S0: 3, r0: 7}, 20))
+    world.looked({S0: 5, r0: 7})
+    offsets = world.job_done({0: 99}).offsets
+    assert offsets is not None and {at: each.offset for at, each in offsets.items()} == {S0: 5, r0: 7}
+    assert all('"stream_time":99' in each.metadata for each in offsets.values()), "of the side that wasn't read, too"
+    world.committed()
+    assert world.manager.tasks[T0].positions == {S0: 5, r0: 7}
+    world.looked({S0: 5, r0: 8})
+    assert world.job_done().epoch_input.ranges == (OffsetRange("s", 0, 5, 5), OffsetRange("r", 0, 7, 8))
+
+
 def test_tasks_that_are_assigned_together_begin_together() -> None:
     """Or the backlog of the first would go before that of the others."""
     world = ManagedTasks()
