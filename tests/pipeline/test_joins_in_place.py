@@ -73,6 +73,7 @@ def found(spark: SparkSession, app: StreamsApp) -> list[Any]:
         return [*seen, counts, driver.late]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("how", "small"), [("inner", 20_000), ("outer", 0)], ids=["small epochs", "large epochs"])
 def test_rows_that_are_read_where_they_lie_are_joined_as_through_a_topic(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, how: Literal["inner", "outer"], small: int
@@ -120,6 +121,10 @@ def test_records_have_to_lie_where_their_keys_lead(spark: SparkSession) -> None:
         assert driver.dropped == {"misplaced": 1, "no key": 1}
 
 
+def itself(auctions: Any) -> Any:
+    return offers(auctions, auctions.select("id AS auction", "at AS then"))
+
+
 THROUGH: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a key that isn't known": (
         lambda app: offers(*streams(app, key=None)),
@@ -145,7 +150,7 @@ THROUGH: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         "stream 'auctions' goes through more than transforms before it",
     ),
     "a stream that is joined with itself": (
-        lambda app: offers(streams(app)[0], stream_of(app, "auctions").select("id AS auction", "at AS then")),
+        lambda app: itself(app.stream("auctions", schema=AUCTION, key="id", event_time="at")),
         "a stream that is joined with itself goes through its topic",
     ),
     "rows that were repartitioned": (
@@ -153,6 +158,18 @@ THROUGH: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         "comes out of the program itself",
     ),
 }
+
+
+def test_records_without_a_key_do_not_move_time_where_they_are_left_out(spark: SparkSession) -> None:
+    app = StreamsApp("offers")
+    offers(*streams(app)).select("id", "price").to("offers")
+    with TestDriver(app, spark) as driver:
+        driver.pipe("auctions", [auction(None, 3_000)], key=[None], step=False)
+        driver.pipe("bids", [bid(None, 1, 3_000)], key=[None])
+        driver.pipe("auctions", [auction(1, 1)], step=False)
+        driver.pipe("bids", [bid(1, 9, 2)])
+        assert [dict(row) for row in driver.output("offers")] == [{"id": 1, "price": 9}]
+        assert (driver.dropped, driver.late) == ({"no key": 2}, 0)
 
 
 def stream_of(app: StreamsApp, topic: str) -> Any:
@@ -216,9 +233,7 @@ def test_queries_go_by_the_names_that_columns_have_in_keys(spark: SparkSession) 
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_what_is_built_of_large_epochs_is_kept_if_it_reads_nothing_else(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, listed: bool
-) -> None:
+def test_what_is_built_of_large_epochs_is_kept_if_it_reads_nothing_else(spark: SparkSession, *, listed: bool) -> None:
     """Files of a DataFrame that is joined are listed when it is built, so that is done for each epoch."""
     others = spark.createDataFrame([(1, "one")], "id BIGINT, name STRING")
     app = StreamsApp("offers")
@@ -227,7 +242,11 @@ def test_what_is_built_of_large_epochs_is_kept_if_it_reads_nothing_else(
     compiled = app.compile(spark).subtopologies[0]
     server = SimpleNamespace(address=("127.0.0.1", 1), token=b"", handover=b"")
     jobs = subtopology_jobs.SubtopologyJobs(
-        spark, compiled, cast("Any", server), servers=ClientConfig(), parallelism=lambda: 2
+        spark,
+        compiled,
+        cast("Any", server),
+        servers=ClientConfig(bootstrap_servers="127.0.0.1:1"),
+        parallelism=lambda: 2,
     )
     key = subtopology_jobs.PlanKey(compiled.id, 0, 2, False)
     jobs._plan(key, lambda branch, context: jobs._plans.branch(branch, context, merging=False))
