@@ -22,11 +22,20 @@ from .applications import Heard, create_topics, read, run_until
 EVENTS = 3_000
 SHAPE = Shape(rate=30)
 """Half of the events are of another day."""
-JOINS = ("q3", "q4", "q6", "q8", "q9", "q20")
-"""Queries over several streams."""
+JOINS = ("q3", "q8")
+"""Queries that join streams which others may read, too."""
+IN_PLACE = ("q4", "q6", "q9", "q20")
+"""Queries that join bids and auctions where they lie, so that nothing else in their application reads these."""
 
 
-@pytest.mark.parametrize("names", [[name for name in queries.NAMES if name not in JOINS], JOINS], ids=["bids", "joins"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([name for name in queries.NAMES if name not in (*JOINS, *IN_PLACE)], id="bids"),
+        pytest.param(JOINS, id="joins"),
+        *(pytest.param((name,), id=name, marks=[pytest.mark.long] if name != "q4" else []) for name in IN_PLACE),
+    ],
+)
 def test_programs_give_what_a_batch_gives(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path, names: Sequence[str]
 ) -> None:
