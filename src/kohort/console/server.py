@@ -158,6 +158,9 @@ class ConsoleServer:
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+        self._records.close()
+        if self._stores is not None:
+            self._stores.close()
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
