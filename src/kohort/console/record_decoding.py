@@ -33,7 +33,7 @@ PAUSE_S: Final = 5.0
 MOST_UNKNOWN: Final = 50
 """Ids that the registry may not have, in that time: bytes that begin with a zero needn't be of a registry."""
 
-UNKNOWN_S: Final = 60.0
+UNKNOWN_S: Final = 10.0
 """For how long an id that it hasn't isn't asked for again."""
 
 _MOST_REMEMBERED: Final = 1_000
