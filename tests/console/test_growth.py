@@ -32,7 +32,7 @@ from tests.console.test_server import page_of
 def test_a_topic_that_grows_says_by_how_much() -> None:
     book = GrowthBook()
     for second in range(8):
-        book.looked(second, {"t": 100 * second}, {"t": 2_048 * second}, {"t"})
+        book.looked(second, {"t": 100 * second}, {"t": 2_048 * second}, {"t"}, due=["t"])
     texts = growth_view(book.of("t")).texts
     assert (texts["rate"], texts["ends"]) == ("100/s", "700")
     assert (texts["size"], texts["size_pace"]) == ("14.0 KiB", "grows by 2.0 KiB/s")
@@ -50,9 +50,14 @@ def test_one_that_is_made_anew_has_no_rate_below_nothing() -> None:
     st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 6), min_size=1),
     st.sets(st.sampled_from("abcdefg")),
     st.integers(1, 8),
+    st.sets(st.sampled_from("abcdef")),
+    st.integers(1, 6),
 )
-def test_all_topics_have_their_turn(topics: dict[str, int], wanted: set[str], most: int) -> None:
-    book = GrowthBook()
+def test_all_topics_have_their_turn(
+    topics: dict[str, int], wanted: set[str], most: int, silent: set[str], kept: int
+) -> None:
+    """Also where the ends of some aren't told, and where the growth of some isn't kept."""
+    book = GrowthBook(kept)
     seen = set()
     for look in range(len(topics) + 1):
         due = book.due(topics, wanted, most)
@@ -61,18 +66,20 @@ def test_all_topics_have_their_turn(topics: dict[str, int], wanted: set[str], mo
         more = [topics[name] for name in due if name not in wanted]
         assert sum(more) <= most or len(due) == 1
         seen |= set(due)
-        book.looked(look, dict.fromkeys(due, 0), None, topics)
+        book.looked(look, dict.fromkeys(set(due) - silent, 0), None, topics, due=due, wanted=wanted)
     if sum(topics[name] for name in wanted & topics.keys()) + max(topics.values()) <= most or not wanted:
         assert seen == topics.keys()
 
 
 def test_what_is_kept_has_a_limit() -> None:
     book = GrowthBook(most=2)
-    for at, name in enumerate("abca"):
-        book.looked(at, {name: 1}, None, {"a", "b", "c"})
-    assert [bool(book.of(name).ends.recent) for name in "abc"] == [True, False, True]
-    book.looked(9, {}, None, {"c"})
-    assert not book.of("a").ends.recent
+    for at in range(6):
+        book.looked(at, dict.fromkeys("abc", at), None, {"a", "b", "c"}, due=["a", "b", "c"])
+    assert [len(book.of(name).ends.recent) for name in "abc"] == [6, 6, 0]
+    book.looked(7, {"c": 1}, None, {"a", "b", "c"}, due=["c"], wanted={"c"})
+    assert [bool(book.of(name).ends.recent) for name in "abc"] == [False, True, True]
+    book.looked(9, {}, None, {"c"}, due=[])
+    assert not book.of("b").ends.recent
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.console.record_decoding import MOST_UNKNOWN, PAUSE_S, RecordDecoder
+from kohort.console.record_decoding import MOST_UNKNOWN, PAUSE_S, UNKNOWN_S, RecordDecoder
 from kohort.console.record_text import Form, shown_as
 from kohort.protocol.stored import OFFSETS_TOPIC, record_type
 from kohort.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
@@ -100,6 +100,36 @@ def test_numbers_that_begin_with_a_zero_are_not_asked_for_one_by_one() -> None:
     for number in range(100, 1_000):
         assert decoder.value("t", None, framed(number, b"abc")).form == "bytes"
     assert len(known.asked) == MOST_UNKNOWN
+
+
+def test_an_id_that_is_unknown_is_asked_for_once_however_many_records_have_it() -> None:
+    known, now = Known(), [0.0]
+    decoder = RecordDecoder(known, clock=lambda: now[0])
+    for number in range(10 * MOST_UNKNOWN):  # numbers of eight bytes, as keys
+        assert decoder.key("t", number.to_bytes(8, "big")).note.endswith("it hasn't schema 0")
+    assert known.asked == [0]
+    assert decoder.value("t", None, framed(1, b"\x0e")).value == {"n": 7}
+    now[0] = UNKNOWN_S
+    decoder.key("t", bytes(8))
+    assert known.asked == [0, 1, 0]
+
+
+def test_ids_that_are_unknown_are_counted_within_a_time() -> None:
+    known, now = Known(), [0.0]
+    decoder = RecordDecoder(known, clock=lambda: now[0])
+    for number in range(100, 100 + 2 * MOST_UNKNOWN):
+        decoder.value("t", None, framed(number, b"abc"))
+        now[0] += 2 * PAUSE_S / MOST_UNKNOWN
+    assert len(known.asked) == 2 * MOST_UNKNOWN
+
+
+def test_schemas_that_are_in_use_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.console.record_decoding.MOST_SCHEMAS", 2)
+    known = Known()
+    decoder = RecordDecoder(known)
+    for number in (1, 2, 1, 3, 1):
+        decoder.value("t", None, framed(number, b"\x0e"))
+    assert known.asked == [1, 2, 3]
 
 
 def test_kafkas_own_topics_are_read_by_their_types() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.console.record_decoding import RecordDecoder
-from kohort.console.record_filter import RecordFilter, parse_field
+from kohort.console.record_filter import FieldTest, RecordFilter, parse_field
 from kohort.console.record_ranges import ChoiceError
 
 KEY = b'{"id": "JFK", "n": 7}'
@@ -40,6 +40,11 @@ def test_all_of_it_is_wanted() -> None:
     assert not passes(key="JFK", field="a.b = 8", header="h")
     assert passes()
     assert not RecordFilter.of({})
+
+
+def test_the_first_sign_counts() -> None:
+    assert parse_field("url = https://x?a!=b") == FieldTest(("url",), "https://x?a!=b", equal=True)
+    assert parse_field("url != x?a=b") == FieldTest(("url",), "x?a=b", equal=False)
 
 
 @pytest.mark.parametrize("text", ["a.b", "= 7", "a..b = 7", "a b", "!= 3"])

@@ -6,14 +6,20 @@ import asyncio
 import html
 import re
 import struct
+import threading
+import time
 from collections.abc import Iterator
+from unittest.mock import MagicMock
 
 import pytest
 
 from kohort.client.admin import Admin
+from kohort.client.config import ClientConfig
 from kohort.client.producer import Producer
 from kohort.client.types import TopicPartition
-from kohort.console.record_decoding import RecordDecoder
+from kohort.console import record_reader, record_routes
+from kohort.console.record_decoding import Decoded, RecordDecoder
+from kohort.console.record_reader import AT_ONCE, RecordReader
 from kohort.schema_registry.client import RegistryClient
 from kohort.testing import Broker
 from tests.console.running import Console, console
@@ -89,6 +95,61 @@ def test_a_search_says_at_how_many_it_has_looked(servers: str) -> None:
             assert "1 record; 25 were looked at" in text
             assert "tests no field" in await at.page("/records", 400, topic="orders", field="x")
             assert "whole number" in await at.page("/records", 400, topic="orders", at="<b>")
+
+    asyncio.run(whole())
+
+
+def test_decoding_ends_with_the_time_for_a_page(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(RecordDecoder):
+        asked = 0
+
+        def value(self, topic: str, key: bytes | None, data: bytes | None) -> Decoded:
+            self.asked += 1
+            time.sleep(0.6)  # longer than there is time
+            return super().value(topic, key, data)
+
+    monkeypatch.setattr(record_reader, "WITHIN_S", 0.5)
+    monkeypatch.setattr(record_routes, "WITHIN_S", 0.5)
+
+    async def whole() -> None:
+        slow = Slow()
+        async with console(servers, decoder=slow) as at:
+            await at.page("/records", topic="orders", partition="0", field="a.n = 48")
+            assert slow.asked <= 1
+        monkeypatch.setattr(record_reader, "WITHIN_S", 10.0)
+        slow = Slow()
+        async with console(servers, decoder=slow) as at:
+            text = await at.page("/records", topic="orders", partition="0")
+            assert slow.asked == 1
+            assert text.count("not decoded, as the page took too long") == 2 * 24
+            assert len(page_of(text).rows) == 26
+
+    asyncio.run(whole())
+
+
+def test_pages_that_are_left_leave_no_more_threads_than_there_are_pages_at_once() -> None:
+    async def whole() -> None:
+        reader = RecordReader(ClientConfig(bootstrap_servers="nowhere:1"), MagicMock())
+        running, goes_on = [0], threading.Event()
+
+        def work() -> None:
+            running[0] += 1
+            goes_on.wait()
+
+        try:
+            for _ in range(3):
+                tasks = [asyncio.ensure_future(reader.in_thread(work)) for _ in range(10)]
+                while running[0] < AT_ONCE:
+                    await asyncio.sleep(0)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+            assert running[0] == AT_ONCE
+        finally:
+            reader.close()
+            goes_on.set()
+        with pytest.raises(RuntimeError):
+            await reader.in_thread(work)
 
     asyncio.run(whole())
 

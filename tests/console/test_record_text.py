@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.console.record_text import MOST_BYTES, Form, shown
+from kohort.console.record_decoding import Decoded
+from kohort.console.record_text import MOST_BYTES, Form, shown, shown_as
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,23 @@ def test_what_does_not_fit_is_shown_in_hex_and_says_so() -> None:
 def test_deep_json_does_not_grow_by_its_indents() -> None:
     found = shown(b"[" * 900 + b"]" * 900)
     assert found == ("[" * 900 + "]" * 900, "json", "")
+
+
+@pytest.mark.parametrize("form", ["avro", "json schema"])
+def test_deep_and_large_values_take_no_more_memory_than_they_show(form: str) -> None:
+    value: object = list(range(6_000))
+    for _ in range(900):
+        value = [value]
+    tracemalloc.start()
+    try:
+        found = shown_as(Decoded(value, form, "schema 1"), b"x")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert found.text.startswith("[[[[")
+    assert found.note == f"schema 1; the first {MOST_BYTES:,} of {len(json.dumps(value).replace(' ', '')):,} bytes"
+    assert len(found.text) == MOST_BYTES
+    assert shown_as(Decoded([["ä"]], form), b"x").text == '[\n  [\n    "ä"\n  ]\n]'
 
 
 def test_long_values_are_cut_and_it_is_told() -> None:

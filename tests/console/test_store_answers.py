@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.console.record_ranges import ChoiceError
 from kohort.console.store_answers import AnswerError, StoreChoice, endpoints, refusal, rows, stores
 from tests.console.test_placement_words import described, member
 
@@ -72,13 +73,23 @@ def test_a_port_that_is_none() -> None:
 
 @given(st.dictionaries(st.sampled_from(["store", "key", "prefix", "from", "to", "after"]), st.text(max_size=30)))
 def test_a_path_leads_to_stores_whatever_is_filled_in(fields: dict[str, str]) -> None:
-    path = StoreChoice.of(fields).path
+    try:
+        path = StoreChoice.of(fields).path
+    except ChoiceError:
+        assert {fields.get("store"), fields.get("key")} & {".", ".."}
+        return
     assert path.isascii()
     assert path.isprintable()
     assert " " not in path
     assert "#" not in path
     assert path == "/stores" or path.startswith("/stores/")
     assert len(urlsplit(path).path.split("/")) <= 4
+
+
+@pytest.mark.parametrize("fields", [{"store": ".."}, {"store": "."}, {"store": "s", "key": ".."}, {"key": "."}])
+def test_no_path_leads_away_from_stores(fields: dict[str, str]) -> None:
+    with pytest.raises(ChoiceError, match="can't be asked for"):
+        StoreChoice.of(fields)
 
 
 def test_paths() -> None:

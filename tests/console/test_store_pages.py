@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from aiohttp import web
@@ -13,6 +14,7 @@ from aiohttp import web
 from kohort.client.admin import Admin
 from kohort.client.streams_member import Endpoint, StreamsMember, Subtopology, Topology
 from kohort.console import store_pages
+from kohort.http_request import HttpRequestError
 from kohort.testing import Broker
 from tests.console.running import Console, console
 from tests.console.test_server import HTML, page_of
@@ -112,6 +114,27 @@ def test_what_no_instance_answers_is_not_shown(
             assert asked == ["/stores"]
 
     asyncio.run(whole())
+
+
+def test_the_instance_that_answered_is_asked_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(url: str, parse: Callable[[bytes], object]) -> object:
+        asked.append(url)
+        if len(asked) == 1:
+            raise HttpRequestError("no answer within 5 s")
+        return parse(json.dumps({"stores": [], "store": "s", "rows": []}).encode())
+
+    monkeypatch.setattr(store_pages, "_answer", answer)
+    monkeypatch.setattr(store_pages.answers, "endpoints", lambda group: {"a:1": "http://a:1", "b:2": "http://b:2"})
+    watcher, page = MagicMock(look_at=AsyncMock()), MagicMock()
+    pages = store_pages.StorePages(watcher, page)
+    try:
+        asyncio.run(pages.routes()[0].handler(MagicMock(query={"id": "app", "store": "s"})))  # type: ignore[attr-defined]
+    finally:
+        pages.close()
+    assert [url.partition("/stores")[0] for url in asked] == ["http://a:1", "http://b:2", "http://b:2"]
+    assert page.call_args.kwargs["answered"] == "b:2"
 
 
 def test_nothing_is_asked_unless_it_was_said_so() -> None:

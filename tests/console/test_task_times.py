@@ -90,7 +90,8 @@ def test_memory_is_bounded() -> None:
     assert f"{ROWS} of " in texts["timeline_text"]
     assert sum(bool(texts[f"timeline name {colour}"]) for colour in range(COLOURS)) == 2
     book = TimesBook()
-    for number in range(task_times.MOST_GROUPS + 1):
-        book.looked(1.0, 1, replace(group({}), group_id=f"g{number}"))
+    groups = [replace(group({}), group_id=f"g{number}") for number in range(task_times.MOST_GROUPS + 1)]
+    for at in (1.0, 2.0):
+        book.looked(at, 1, groups)
     assert book.of("g0").last is None
-    assert book.of("g1").last == 1.0
+    assert (book.of("g1").first, book.of("g1").last) == (1.0, 2.0)

@@ -150,7 +150,10 @@ def test_pastes_are_hex_or_base64_and_bounded() -> None:
 
 def test_a_dump_has_a_limit() -> None:
     many = HeartbeatRequest(group_id="g", unknown_tags=dict.fromkeys(range(5000), b""))
-    assert sum(len(dump.rows) for dump in annotated(many.encode(4), Layout.MESSAGE, "12").dumps) == MOST_LINES
+    found = annotated(many.encode(4), Layout.MESSAGE, "12")
+    assert sum(len(dump.rows) for dump in found.dumps) == MOST_LINES
+    assert found.problem == f"The first {MOST_LINES:,} lines."
+    assert annotated(many.encode(4)[:-1], Layout.MESSAGE, "12").problem.endswith(f". The first {MOST_LINES:,} lines.")
 
 
 def test_pages_over_http_have_names_as_text() -> None:
@@ -183,6 +186,10 @@ def test_pages_over_http_have_names_as_text() -> None:
                 async with http.post("/wire", data=large, headers=form) as answer:
                     assert answer.status == 400
                     assert "65,536 bytes are the most" in await answer.text()
+                for kind in ("multipart/form-data", "application/x-www-form-urlencoded; charset=none-such"):
+                    async with http.post("/wire", data=b"bytes=00", headers={"Content-Type": kind}) as answer:
+                        assert answer.status == 400, kind
+                        page_of(await answer.text())
         finally:
             await server.close()
 

@@ -70,6 +70,18 @@ def test_few_ids_that_are_not_there_are_remembered(server: FakeRegistry, monkeyp
     assert [path.rpartition("/")[2] for path in server.asked] == ["1", "2", "3", "1"]
 
 
+def test_schemas_that_were_asked_for_last_are_kept(server: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_client, "_MAX_KEPT", 2)
+    numbers = [server.add(f"{name}-value", f'"{name}"') for name in ("int", "long", "bytes")]
+    asking = client(server)
+    for at in (0, 1, 0, 2, 0):
+        asking.by_id(numbers[at])
+    assert len(server.asked) == 3
+    for name in ("int", "long", "int", "bytes", "int"):
+        asking.id_of(f"{name}-value", "AVRO", f'"{name}"', register=False)
+    assert len(server.asked) == 6
+
+
 def test_subjects_are_escaped(server: FakeRegistry) -> None:
     server.add("a/b c", '"int"', "JSON")
     found = client(server).latest("a/b c")

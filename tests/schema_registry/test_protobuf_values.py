@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from typing import Any
 
 import pytest
 from google.protobuf import json_format, message_factory
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -104,6 +107,67 @@ def test_messages_are_named_by_their_places() -> None:
 def test_without_a_schema_fields_have_numbers() -> None:
     data = b"\x08\x05\x12\x02hi\x08\x06"
     assert decode_message(data, ProtobufSchema(""), ProtobufMessage("")) == {"#1": [5, 6], "#2": "6869"}
+
+
+def test_many_fields_that_the_schema_has_not_take_time_in_proportion() -> None:
+    data = b"\x08\x05" * 100_000
+    began = time.process_time()
+    assert len(decode_message(data, ProtobufSchema(""), ProtobufMessage(""))["#1"]) == 100_000
+    assert time.process_time() - began < 10  # with a copy of all before for each it takes far longer
+    inner = decode_message(b"\x0a\x01a\x0a\x01b\x10\x01", ProtobufSchema(""), ProtobufMessage(""))
+    assert inner == {"#1": ["61", "62"], "#2": 1}
+
+
+def test_semicolons_too_many_are_passed_over() -> None:
+    schema = ProtobufSchema("; message A { string a = 1; }; message B { int32 b = 1; }; ; enum E { X = 0; };")
+    assert schema.message([1]).fields[1].name == "b"
+    assert schema.find("E", "") is not None
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ("string a = 1; repeated int32 a = 2;", "two fields of one name in message M"),
+        ("string a = 1; oneof o { int32 b = 1; }", "two fields of number 1 in message M"),
+    ],
+)
+def test_fields_have_names_and_numbers_of_their_own(fields: str, why: str) -> None:
+    with pytest.raises(ValueFault, match=why):
+        ProtobufSchema(f"message M {{ {fields} }}")
+
+
+SECONDS = st.integers(-62_135_596_800, 253_402_300_799)
+LENGTHS = st.integers(-315_576_000_000, 315_576_000_000)
+NANOS = st.sampled_from([0, 1, 10, 20_000_000, 5_000, 999_999_999])
+
+
+@given(SECONDS, LENGTHS, NANOS)
+def test_times_and_durations_are_what_googles_library_shows(seconds: int, length: int, nanos: int) -> None:
+    schema = ProtobufSchema(
+        'import "google/protobuf/timestamp.proto"; package a;'
+        "message M { google.protobuf.Timestamp at = 1; repeated google.protobuf.Duration took = 2; }"
+    )
+    at, took = Timestamp(seconds=seconds, nanos=nanos), Duration(seconds=length, nanos=-nanos if length < 0 else nanos)
+    parts = [(0x0A, at.SerializeToString()), (0x12, took.SerializeToString())]
+    data = b"".join(bytes([tag, len(part)]) + part for tag, part in parts)
+    shown = [json.loads(json_format.MessageToJson(each)) for each in (at, took)]
+    assert decode_message(data, schema, schema.message([0])) == {"at": shown[0], "took": [shown[1]]}
+
+
+def test_googles_other_types_are_known_and_times_that_are_none_are_numbers() -> None:
+    schema = ProtobufSchema(
+        "message M { google.protobuf.StringValue s = 1; google.protobuf.Any any = 2; google.protobuf.Struct of = 3;"
+        " google.protobuf.FieldMask mask = 4; google.protobuf.Timestamp at = 5; }"
+    )
+    data = bytes.fromhex("0a030a0178 12060a0174120161 1a090a070a016112020801 22030a0161 2a0310ff7f")
+    assert decode_message(data, schema, schema.message([0])) == {
+        "s": {"value": "x"},
+        "any": {"type_url": "t", "value": "61"},
+        "of": {"fields": {"a": {"null_value": 1}}},
+        "mask": {"paths": ["a"]},
+        "at": "1970-01-01T00:00:00.000016383Z",
+    }
+    assert decode_message(b"\x2a\x0b\x10" + b"\xff" * 9 + b"\x01", schema, schema.message([0])) == {"at": {"nanos": -1}}
 
 
 def test_older_schemas_have_groups_and_unpacked_lists() -> None:

@@ -36,7 +36,10 @@ class Desk(NamedTuple):
 
     async def run(self) -> None:
         """Looks at groups and topics until it is cancelled; somebody has to, beside what pages ask."""
-        await asyncio.gather(self.watcher.run(), self.growth.run())
+        try:
+            await asyncio.gather(self.watcher.run(), self.growth.run())
+        finally:
+            self.records.close()
 
 
 def desk_of(admin: Admin, config: ClientConfig, every: float, decoder: RecordDecoder | None = None) -> Desk:

@@ -18,7 +18,7 @@ from kohort.console.live import Cell, Table, View
 from kohort.console.task_times import TaskTimes
 from kohort.console.timeline import timeline_texts
 from kohort.console.trend import Trend
-from kohort.console.words import NOTHING, duration, moment, number, pace, trend_text, visible
+from kohort.console.words import NOTHING, duration, member_names, moment, number, pace, trend_text, visible
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
 from kohort.protocol.share_in_flight import InFlight
@@ -168,7 +168,7 @@ def group_view(
         "chart_most": lines.most,
     }
     if group.type is GroupType.STREAMS:
-        texts |= _rate_texts(group, rates) | timeline_texts(times, _names(group))
+        texts |= _rate_texts(group, rates) | timeline_texts(times, member_names(group))
     makers: Mapping[str, Callable[[], Iterable[tuple[str, tuple[Cell, ...]]]]] = {
         "members": lambda: _members(group),
         "tasks": lambda: _tasks(group),
@@ -245,13 +245,13 @@ def _to_restore(member: GroupMember) -> str | None:
 
 def _tasks(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     """A row a task: which member has it, in which role."""
-    names = short_names(member.member_id for member in group.members)
+    names = member_names(group)
     having: dict[TaskId, dict[Role, list[str]]] = {}
     for member in group.members:
         if member.streams is None:
             continue
         for task, role in member.streams.tasks.items():
-            having.setdefault(task, {}).setdefault(role, []).append(member.instance_id or names[member.member_id])
+            having.setdefault(task, {}).setdefault(role, []).append(names[member.member_id])
     for task in sorted(having):
         roles = having[task]
         cells = [_text(", ".join(roles.get(role, ()))) for role in (Role.ACTIVE, Role.STANDBY, Role.WARMUP)]
@@ -285,15 +285,9 @@ def _rate_of(topic: str, rate: Rate | None) -> str:
     return f"{topic}: {known}" if known else ""
 
 
-def _names(group: GroupDescription) -> dict[str, str]:
-    """What members are called, by id."""
-    short = short_names(member.member_id for member in group.members)
-    return {member.member_id: member.instance_id or short[member.member_id] for member in group.members}
-
-
 def _copies(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     """A row a standby or warm-up: how far it is, as far as its member told."""
-    names = _names(group)
+    names = member_names(group)
     found = []
     for member in group.members:
         if member.streams is None:
@@ -312,7 +306,7 @@ def _copies(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
 
 def _moves(group: GroupDescription, times: TaskTimes) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     """Active tasks that got another member, the last ones first."""
-    names = _names(group)
+    names = member_names(group)
     gone = {each for move in times.moves for each in (move.source, move.target) if each is not None} - names.keys()
     called = {**short_names(gone), **names}
     for move in reversed(times.moves):

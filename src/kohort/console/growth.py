@@ -14,7 +14,7 @@ from kohort.console.trend import LEAST_SAMPLES, trend
 from kohort.console.words import NOTHING, number, pace, size
 
 MOST_TOPICS: Final = 5_000
-"""Topics whose growth is kept; beyond, those that were looked at longest ago lose theirs. Each takes 6 KB at most."""
+"""Topics whose growth is kept, 6 KB each at most; beyond, only one that somebody sees takes the place of another."""
 
 
 @dataclass(slots=True)
@@ -46,6 +46,7 @@ class GrowthBook:
     def __init__(self, most: int = MOST_TOPICS) -> None:
         self._most = most
         self._growth: dict[str, Growth] = {}  # in the order in which the topics were looked at last
+        self._turns: dict[str, None] = {}  # all topics, in that order: also those of which nothing was told, or is kept
 
     def of(self, topic: str) -> Growth:
         """A topic's growth; an empty one if nothing is known."""
@@ -62,8 +63,8 @@ class GrowthBook:
         found = [name for name in dict.fromkeys(wanted) if name in topics]
         left = most - sum(topics[name] for name in found)
         seen = set(found)
-        order = [name for name in topics if name not in self._growth]
-        order += [name for name in self._growth if name in topics]
+        order = [name for name in topics if name not in self._turns]
+        order += [name for name in self._turns if name in topics]
         for name in order:
             if name in seen:
                 continue
@@ -74,7 +75,14 @@ class GrowthBook:
         return found
 
     def looked(
-        self, at: float, ends: Mapping[str, int], sizes: Mapping[str, int] | None, topics: Collection[str]
+        self,
+        at: float,
+        ends: Mapping[str, int],
+        sizes: Mapping[str, int] | None,
+        topics: Collection[str],
+        *,
+        due: Collection[str],
+        wanted: Collection[str] = (),
     ) -> None:
         """Takes in a look.
 
@@ -83,8 +91,21 @@ class GrowthBook:
             ends: what was found, by topic.
             sizes: bytes of all topics; None if they weren't asked for this time, or aren't told.
             topics: all there are; what is known of others is forgotten.
+            due: those that were looked at, whether or not their ends were told.
+            wanted: those that somebody sees, whose growth is kept first.
         """
+        for name in due:
+            self._turns.pop(name, None)
+            self._turns[name] = None
+        for gone in [name for name in self._turns if name not in topics]:
+            del self._turns[gone]
+        for gone in [name for name in self._growth if name not in topics]:
+            del self._growth[gone]
         for name, end in ends.items():
+            if name not in topics or (
+                name not in self._growth and name not in wanted and len(self._growth) >= self._most
+            ):  # each would lose its growth before its next turn
+                continue
             growth = self._growth.pop(name, None) or Growth()
             growth.ends.add(at, end)
             self._growth[name] = growth
@@ -92,8 +113,6 @@ class GrowthBook:
             for name, growth in self._growth.items():
                 if name in sizes:
                     growth.sizes.add(at, sizes[name])
-        for gone in [name for name in self._growth if name not in topics]:
-            del self._growth[gone]
         while len(self._growth) > self._most:
             del self._growth[next(iter(self._growth))]
 

@@ -9,7 +9,7 @@ from typing import Final
 from kohort.client.administration.group_types import GroupDescription
 from kohort.console.links import placement_link
 from kohort.console.live import Cell
-from kohort.console.words import NOTHING, number, visible
+from kohort.console.words import NOTHING, member_names, number, visible
 from kohort.coordinator.placement.explanation import ALL, Alternative, Cost, Explanation, Share, racks
 from kohort.coordinator.placement.in_words import (
     Measured,
@@ -24,7 +24,6 @@ from kohort.coordinator.placement.model import Member
 from kohort.coordinator.placement.outcome import Comparison, Outcome
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
-from kohort.short_names import short_names
 from kohort.streams.tasks import Role, TaskId
 
 MOST_EFFORT: Final = 60_000
@@ -65,9 +64,7 @@ class Names:
     @classmethod
     def of(cls, group: GroupDescription, rack_tags: Sequence[str]) -> Names:
         """The names of a group's members."""
-        short = short_names(member.member_id for member in group.members)
-        by_id = {member.member_id: member.instance_id or short[member.member_id] for member in group.members}
-        return cls(by_id, rack_tags)
+        return cls(member_names(group), rack_tags)
 
     def name(self, member: str) -> str:
         """A member's; of one that isn't there yet its id."""

@@ -33,6 +33,12 @@ PAUSE_S: Final = 5.0
 MOST_UNKNOWN: Final = 50
 """Ids that the registry may not have, in that time: bytes that begin with a zero needn't be of a registry."""
 
+UNKNOWN_S: Final = 10.0
+"""For how long an id that it hasn't isn't asked for again."""
+
+_MOST_REMEMBERED: Final = 1_000
+"""Of those."""
+
 _MOST_DEPTH: Final = 50
 _STATE_TOPICS: Final = ("-changelog", "-repartition")
 
@@ -85,8 +91,9 @@ class RecordDecoder:
         self._readers: OrderedDict[int, Callable[[bytes], Decoded]] = OrderedDict()
         self._silent_until = float("-inf")
         self._why = ""
-        self._unknown = 0
-        self._asking = threading.Lock()
+        self._unknown: dict[int, tuple[float, str]] = {}  # until when, and why
+        self._counted, self._counted_since = 0, float("-inf")
+        self._asking, self._keeping = threading.Lock(), threading.Lock()
 
     def key(self, topic: str, data: bytes | None) -> Decoded:
         """A record's key."""
@@ -151,28 +158,46 @@ class RecordDecoder:
 
     def _reader(self, schema_id: int) -> Callable[[bytes], Decoded]:
         assert self._schemas is not None
-        if (known := self._readers.get(schema_id)) is not None:
-            return known
+        with self._keeping:
+            if (known := self._readers.get(schema_id)) is not None:
+                self._readers.move_to_end(schema_id)
+                return known
+            until, why = self._unknown.get(schema_id, (float("-inf"), ""))
+        if self._clock() < until:
+            raise UnknownSchemaError(why)
         with self._asking:  # one request at a time, however many pages there are
             if self._clock() < self._silent_until:
                 raise RegistryError(self._why)
             try:
                 found = _reader_of(self._schemas.by_id(schema_id))
-            except UnknownSchemaError:
-                self._unknown += 1
-                if self._unknown >= MOST_UNKNOWN:
-                    self._be_silent("it isn't asked for a while, as it hadn't so many ids")
+            except UnknownSchemaError as error:
+                self._is_unknown(schema_id, str(error))
                 raise
             except RegistryError as error:
                 self._be_silent(str(error))
                 raise
+        with self._keeping:
             self._readers[schema_id] = found
             while len(self._readers) > MOST_SCHEMAS:
                 self._readers.popitem(last=False)
         return found
 
+    def _is_unknown(self, schema_id: int, why: str) -> None:
+        """Remembers an id that the registry hasn't: numbers as keys all have the same, and it is asked for once."""
+        now = self._clock()
+        with self._keeping:
+            self._unknown.pop(schema_id, None)
+            self._unknown[schema_id] = now + UNKNOWN_S, why
+            while len(self._unknown) > _MOST_REMEMBERED:
+                del self._unknown[next(iter(self._unknown))]
+        if now - self._counted_since >= PAUSE_S:
+            self._counted, self._counted_since = 0, now
+        self._counted += 1
+        if self._counted >= MOST_UNKNOWN:
+            self._be_silent("it isn't asked for a while, as it hadn't so many ids")
+
     def _be_silent(self, why: str) -> None:
-        self._silent_until, self._why, self._unknown = self._clock() + PAUSE_S, why, 0
+        self._silent_until, self._why, self._counted = self._clock() + PAUSE_S, why, 0
 
 
 def _reader_of(schema: RegisteredSchema) -> Callable[[bytes], Decoded]:

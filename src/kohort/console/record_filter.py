@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -121,13 +122,10 @@ def parse_field(text: str) -> FieldTest:
     Raises:
         ChoiceError: it's none.
     """
-    for sign in ("!=", "="):
-        path, found, wanted = text.partition(sign)
-        if found:
-            names = tuple(each.strip() for each in path.strip().split("."))
-            if all(names):
-                return FieldTest(names, wanted.strip(), sign == "=")
-            break
+    if (sign := re.search("!?=", text)) is not None:
+        names = tuple(each.strip() for each in text[: sign.start()].strip().split("."))
+        if all(names):
+            return FieldTest(names, text[sign.end() :].strip(), sign[0] == "=")
     raise ChoiceError(f"{text!r} tests no field; a.b = 7 and a.b != 7 do")
 
 

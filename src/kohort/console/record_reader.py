@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
 
 from kohort.client.admin import Admin
 from kohort.client.config import ClientConfig
@@ -30,6 +32,8 @@ MOST_LOOKED: Final = 20_000
 _POLL_MS: Final = 200
 _POLL_RECORDS: Final = 1_000
 _BYTES: Final = 4 * 1024 * 1024
+
+T = TypeVar("T")
 
 
 class FoundRecords(NamedTuple):
@@ -64,6 +68,16 @@ class RecordReader:
         self._admin = admin
         self.decoder = decoder or RecordDecoder()
         self._gate = asyncio.Semaphore(AT_ONCE)
+        # Threads of its own bound the work also when pages are left: what has begun goes on until it ends.
+        self._threads = ThreadPoolExecutor(AT_ONCE, "records")
+
+    def close(self) -> None:
+        """Does nothing in threads any more. May be called twice."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """What takes a while, such as to decode values, in one of `AT_ONCE` threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def read(self, topic: str, choice: RecordChoice, wanted: RecordFilter | None = None) -> FoundRecords:
         """The records of a topic that are chosen, and that a filter wants.
@@ -93,7 +107,8 @@ class RecordReader:
         """Reads until the search has enough, at most for so long."""
         if not search.left:
             return
-        deadline = asyncio.get_running_loop().time() + WITHIN_S
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + WITHIN_S
         consumer = Consumer(
             self._config,
             enable_auto_commit=False,
@@ -106,11 +121,11 @@ class RecordReader:
             consumer.assign(search.left)
             for at in search.left:
                 consumer.seek(at, search.reached[at])
-            while search.goes_on() and asyncio.get_running_loop().time() < deadline:
+            while search.goes_on() and loop.time() < deadline:
                 records = await consumer.poll(_POLL_RECORDS, _POLL_MS)
                 done = {*search.left}
                 if search.decodes:  # which takes a while, and may ask a registry
-                    await asyncio.to_thread(search.take, records)
+                    await self.in_thread(partial(search.take, records, lambda: loop.time() >= deadline))
                 else:
                     search.take(records)
                 for at in search.left:
@@ -162,10 +177,10 @@ class _Search:
         """Whether all was looked at that was to be, but for what a filter's limit leaves to the next page."""
         return not self._over and (not self.left or (self._size < MOST_BYTES and not self.goes_on()))
 
-    def take(self, records: Sequence[Record]) -> None:
-        """Takes what was read, in the order in which it came."""
+    def take(self, records: Sequence[Record], late: Callable[[], bool] = lambda: False) -> None:
+        """Takes what was read, in the order in which it came, until it is late."""
         for record in records:
-            if self._size >= MOST_BYTES:
+            if self._size >= MOST_BYTES or late():
                 self._over = True
                 return
             at = TopicPartition(record.topic, record.partition)

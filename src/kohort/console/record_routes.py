@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable, Collection
+from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from kohort.client.types import Record
+from kohort.console.record_decoding import Decoded
 from kohort.console.record_filter import RecordFilter
 from kohort.console.record_ranges import RecordChoice, Where, positions_text
-from kohort.console.record_reader import RecordReader
+from kohort.console.record_reader import WITHIN_S, RecordReader
 from kohort.console.record_text import Form, Shown, shown, shown_as
 
 __all__ = ["record_routes"]
+
+_LATE: Final = Decoded(None, "bytes", "not decoded, as the page took too long")
 
 
 def record_routes(page: Callable[..., web.Response], reader: RecordReader) -> list[web.RouteDef]:
@@ -36,9 +40,13 @@ def record_routes(page: Callable[..., web.Response], reader: RecordReader) -> li
         fields = {name: text for name, text in request.query.items() if name != "at"}
         on = None if found.positions is None else urlencode(fields | {"at": positions_text(found.positions)})
 
-        def row(record: Record) -> tuple[Record, Shown, Shown, list[tuple[str, str]]]:
-            key = reader.decoder.key(topic, record.key)
-            value = reader.decoder.value(topic, record.key, record.value)
+        def rows() -> list[tuple[Record, Shown, Shown, list[tuple[str, str]]]]:
+            until = time.monotonic() + WITHIN_S
+            return [row(record, late=time.monotonic() >= until) for record in found.records]
+
+        def row(record: Record, *, late: bool) -> tuple[Record, Shown, Shown, list[tuple[str, str]]]:
+            key = _LATE if late else reader.decoder.key(topic, record.key)
+            value = _LATE if late else reader.decoder.value(topic, record.key, record.value)
             return (
                 record,
                 shown_as(key, record.key, form),
@@ -47,7 +55,7 @@ def record_routes(page: Callable[..., web.Response], reader: RecordReader) -> li
             )
 
         # In a thread: many and large values take a while, in which open pages are told what changes.
-        return await asyncio.to_thread(
+        return await reader.in_thread(
             lambda: page(
                 "records",
                 here="topics",
@@ -60,7 +68,7 @@ def record_routes(page: Callable[..., web.Response], reader: RecordReader) -> li
                 found=found,
                 filtered=bool(wanted),
                 on=on,
-                records=[row(record) for record in found.records],
+                records=rows(),
             )
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,10 @@ MOST_BYTES: Final = 16 * 1024
 """Bytes that are shown of a key or value."""
 
 _MOST_INDENTED: Final = 8 * MOST_BYTES
-"""Characters of JSON with its indents, which grow with the square of its depth; what has more is shown as it is."""
+"""Characters of JSON with its indents; what has more is shown as it is."""
+
+_MOST_DEPTH: Final = 50
+"""Of JSON that is indented: indents grow with the square of its depth."""
 
 _LINE: Final = 16
 
@@ -73,12 +76,23 @@ def shown_as(decoded: Decoded, data: bytes | None, form: Form = Form.AUTO) -> Sh
 def _meant(decoded: Decoded) -> Shown | None:
     try:
         raw = msgspec.json.encode(decoded.value)
-        indented = msgspec.json.format(raw, indent=2)
     except (ValueError, RecursionError):
         return None
-    text = (indented if len(indented) <= _MOST_INDENTED else raw).decode()
-    cut = f"the first {MOST_BYTES:,} of {len(text):,} characters" if len(text) > MOST_BYTES else ""
-    return Shown(visible(text[:MOST_BYTES]), decoded.form, "; ".join(filter(None, (decoded.note, cut))))
+    text = _indented(raw, decoded.value) if len(raw) <= MOST_BYTES else raw[:MOST_BYTES].decode(errors="ignore")
+    return Shown(visible(text), decoded.form, "; ".join(filter(None, (decoded.note, _cut(len(raw))))))
+
+
+def _indented(raw: bytes, value: Any) -> str:
+    """JSON of a bounded size, with indents unless they would be most of it."""
+    indented = raw if _deeper(value, _MOST_DEPTH) else msgspec.json.format(raw, indent=2)
+    return (indented if len(indented) <= _MOST_INDENTED else raw).decode()
+
+
+def _deeper(value: Any, depth: int) -> bool:
+    """Whether there are more than so many lists and objects within one another."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return isinstance(value, list) and (depth == 0 or any(_deeper(each, depth - 1) for each in value))
 
 
 def _json(data: bytes, form: Form) -> Shown | None:
@@ -87,11 +101,9 @@ def _json(data: bytes, form: Form) -> Shown | None:
     if len(data) > MOST_BYTES:
         return None
     try:
-        msgspec.json.decode(data)
-        text = msgspec.json.format(data, indent=2).decode()
+        return Shown(visible(_indented(data, msgspec.json.decode(data))), "json")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return Shown(visible(text if len(text) <= _MOST_INDENTED else data.decode(errors="replace")), "json")
 
 
 def _text(data: bytes, form: Form) -> Shown | None:

@@ -262,6 +262,9 @@ class ConsoleServer:
         self._sessions.end_all()
         if self._policy.login is not None:
             await self._policy.login.close()
+        self._own.records.close()
+        if self._stores is not None:
+            self._stores.close()
 
     async def _sweep(self) -> None:
         while True:

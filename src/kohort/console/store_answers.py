@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from kohort.client.administration.group_types import GroupDescription
+from kohort.console.record_ranges import ChoiceError
 from kohort.console.words import visible
 
 PAGE: Final = 50
@@ -88,8 +89,15 @@ class StoreChoice:
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> StoreChoice:
-        """Reads a form's fields; a page's begin that no instance wrote is none."""
+        """Reads a form's fields; a page's begin that no instance wrote is none.
+
+        Raises:
+            ChoiceError: a store or key would lead elsewhere.
+        """
         after = fields.get("after", "")
+        for what in ("store", "key"):
+            if fields.get(what) in (".", ".."):  # parts of a path that aren't names, however they are escaped
+                raise ChoiceError(f"a {what} that is called {fields[what]} can't be asked for")
         return cls(
             fields.get("store", ""),
             fields.get("key", ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
@@ -41,11 +42,16 @@ class StorePages:
     def __init__(self, watcher: Watcher, page: Page) -> None:
         self._watcher = watcher
         self._page = page
-        self._asking = asyncio.Semaphore(MOST_AT_A_TIME)
+        # Threads of its own bound requests also when pages are left: those that have begun go on until they end.
+        self._threads = ThreadPoolExecutor(MOST_AT_A_TIME, "stores")
 
     def routes(self) -> Sequence[web.RouteDef]:
         """What is answered."""
         return [web.get("/group/stores", self._stores)]
+
+    def close(self) -> None:
+        """Asks nothing any more. May be called twice."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _stores(self, request: web.Request) -> web.Response:
         group_id = request.query.get("id", "")
@@ -60,7 +66,7 @@ class StorePages:
         known, problem, answered = await self._ask(instances, "/stores", answers.stores)
         found = None
         if choice.name and not problem:
-            found, problem, answered = await self._ask(instances, choice.path, answers.rows)
+            found, problem, answered = await self._ask({answered: instances[answered]}, choice.path, answers.rows)
         next_page = urlencode({"id": group_id, **choice.next(found.after)}) if found is not None and found.after else ""
         return self._page(
             "stores",
@@ -80,10 +86,10 @@ class StorePages:
     ) -> tuple[Answer | None, str, str]:
         """The answer of the first instance that gives one, or what is wrong; and who answered."""
         problems = []
+        loop = asyncio.get_running_loop()
         for name, address in list(instances.items())[:MOST_ASKED]:
             try:
-                async with self._asking:
-                    return await asyncio.to_thread(_answer, f"{address}{path}", parse), "", name
+                return await loop.run_in_executor(self._threads, _answer, f"{address}{path}", parse), "", name
             except HttpStatusError as error:
                 try:
                     return None, f"{name} says: {answers.refusal(error.body)}", name

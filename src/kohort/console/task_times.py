@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from kohort.client.administration.group_types import GroupDescription
@@ -117,11 +117,15 @@ class TimesBook:
     def __init__(self) -> None:
         self._times: dict[str, TaskTimes] = {}  # in the order in which the groups were looked at last
 
-    def looked(self, at: float, at_ms: int, group: GroupDescription) -> None:
-        """Takes a look at a group; where there are too many, the one that was looked at longest ago is forgotten."""
-        times = self._times.pop(group.group_id, None) or TaskTimes()
-        times.looked(at, at_ms, group)
-        self._times[group.group_id] = times
+    def looked(self, at: float, at_ms: int, groups: Iterable[GroupDescription]) -> None:
+        """Takes in a look at groups; where there are too many, those that come first are forgotten first.
+
+        Only at its end, or a look at more groups than are kept would forget each before its turn.
+        """
+        for group in groups:
+            times = self._times.pop(group.group_id, None) or TaskTimes()
+            times.looked(at, at_ms, group)
+            self._times[group.group_id] = times
         while len(self._times) > MOST_GROUPS:
             del self._times[next(iter(self._times))]
 

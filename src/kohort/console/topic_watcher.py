@@ -135,4 +135,4 @@ class TopicWatcher(OpenPages):
         if sizes is not None:
             self.sizes = sizes
         by_topic = None if sizes is None else sum_by_topic((at.topic, each) for at, each in sizes.items())
-        self.book.looked(now, ends, by_topic, topics.keys())
+        self.book.looked(now, ends, by_topic, topics.keys(), due=due, wanted=shown)

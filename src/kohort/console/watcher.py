@@ -124,8 +124,7 @@ class Watcher(OpenPages):
         # Those of open pages come first, and are the last to be forgotten.
         streams = [each for each in reversed(list(group_ids)) if types[each] is GroupType.STREAMS and each in reports]
         self.flows.looked(now, ((group_id, reports[group_id].lag) for group_id in streams))
-        for group_id in streams:
-            self.times.looked(now, int(time.time() * 1000), reports[group_id].group)
+        self.times.looked(now, int(time.time() * 1000), (reports[group_id].group for group_id in streams))
         open_pages = self.shown()
         self._reports = {
             group_id: report

@@ -264,9 +264,11 @@ def annotated(data: bytes, layout: Layout, name: str = "", version: str = "", *,
         left -= len(lines)
         dumps.append(Dump(f"{part.__name__} v{part_version}", lines))
         if wrong is not None:
-            return Annotated(tuple(dumps), _sentence(f"{_fault(wrong, start)}{f'; and {fault}' if fault else ''}"))
+            fault = f"{_fault(wrong, start)}{f'; and {fault}' if fault else ''}"
+            break
         start += spans[-1].end if spans else 0
-    return Annotated(tuple(dumps), _sentence(fault) if fault else "")
+    said = [*([_sentence(fault)] if fault else []), *([_cut()] if left <= 0 else [])]
+    return Annotated(tuple(dumps), " ".join(said))
 
 
 def _fault(error: ProtocolError, start: int) -> str:

@@ -52,6 +52,8 @@ def wire_routes(page: Callable[..., web.Response], check_form: Callable[[str], N
             given = await request.post()
         except web.HTTPRequestEntityTooLarge:
             raise ChoiceError(f"that is too much; {wire_page.MOST_BYTES:,} bytes are the most") from None
+        except (ValueError, LookupError):  # no boundary, a charset that there isn't, and the like
+            raise ChoiceError("the form can't be read") from None
         fields = {name: text for name, text in given.items() if isinstance(text, str)}
         check_form(fields.get("form_token", ""))
         return await asyncio.to_thread(labelled, fields)

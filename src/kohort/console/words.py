@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from kohort.client.administration.group_types import GroupDescription
 from kohort.console.trend import Direction, Trend
+from kohort.short_names import short_names
 
 NOTHING: Final = "–"
 """What stands where there is no value."""
@@ -71,6 +73,12 @@ def moment(ms: int) -> str:
         return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03} UTC"
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
+
+
+def member_names(group: GroupDescription) -> dict[str, str]:
+    """What members are called, by id: by static names, or by short ids."""
+    short = short_names(member.member_id for member in group.members)
+    return {member.member_id: member.instance_id or short[member.member_id] for member in group.members}
 
 
 def visible(text: str) -> str:

@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from kohort.http_request import HttpRequestError, HttpStatusError, http_request
@@ -32,17 +32,23 @@ _MAX_ID: Final = (1 << 32) - 1
 _UNKNOWN_S: Final = 10.0
 _MAX_UNKNOWN: Final = 10_000
 """For how long an id that isn't there is remembered, and how many are: records can have any."""
+_MAX_KEPT: Final = 200
+"""Schemas that are kept, and ids of such: those that were asked for last."""
 _AGAIN: Final = (408, 429, 500, 502, 503, 504)
 """Answers that another try may not get."""
 _UNKNOWN: Final = 404
 _TYPES: Final = "application/vnd.schemaregistry.v1+json"
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 
 class RegistryClient:
     """Asks a registry. It blocks, so it belongs into a thread that may.
 
-    A schema of an id never changes, so each is asked for once; what isn't there may come to be, and is asked for again,
-    an id after 10 s. One that doesn't answer is asked again for `SchemaRegistry.retry_s`.
+    A schema of an id never changes, so each is asked for once, while the last 200 are kept; what isn't there may come
+    to be, and is asked for again, an id after 10 s. One that doesn't answer is asked again for
+    `SchemaRegistry.retry_s`.
     """
 
     def __init__(
@@ -68,7 +74,7 @@ class RegistryClient:
             RegistryError: there's no answer, or a refusal.
         """
         if (found := self._by_id.get(schema_id)) is not None:
-            return found
+            return _keep(self._by_id, schema_id, found)
         until, why = self._unknown.pop(schema_id, (0.0, ""))
         if self._clock() < until:
             self._unknown[schema_id] = until, why
@@ -81,8 +87,7 @@ class RegistryClient:
                 del self._unknown[next(iter(self._unknown))]
             self._unknown[schema_id] = self._clock() + _UNKNOWN_S, str(error)
             raise
-        self._by_id[schema_id] = found
-        return found
+        return _keep(self._by_id, schema_id, found)
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The newest schema of a subject. Raises as `by_id`."""
@@ -109,8 +114,8 @@ class RegistryClient:
             path = f"/subjects/{quote(subject, safe='')}"
             what = f"the schema in subject {subject!r}"
             answer = self._ask(path + ("/versions" if register else ""), what, body)
-            found = self._ids[asked] = self._id(answer, what)
-        return found
+            found = self._id(answer, what)
+        return _keep(self._ids, asked, found)
 
     def _schema(self, answer: Mapping[str, Any], schema_id: int, what: str) -> RegisteredSchema:
         kind = self._text_of(answer, "schemaType", what) if answer.get("schemaType") else AVRO
@@ -204,6 +209,15 @@ class RegistryClient:
 def client_of(registry: SchemaRegistry) -> RegistryClient:
     """The process's client of a registry, with what it knows already."""
     return RegistryClient(registry)
+
+
+def _keep(kept: dict[K, V], key: K, value: V) -> V:
+    """Keeps what was asked for last at the end; where there is too much, what is at the front goes."""
+    kept.pop(key, None)
+    kept[key] = value
+    while len(kept) > _MAX_KEPT:
+        kept.pop(next(iter(kept)), None)
+    return value
 
 
 def _authorization(registry: SchemaRegistry) -> dict[str, str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kohort.schema_registry.value_error import ValueFault
+from kohort.schema_registry.well_known import WELL_KNOWN
 
 __all__ = ["ProtobufEnum", "ProtobufField", "ProtobufMessage", "ProtobufSchema"]
 
@@ -70,7 +71,7 @@ class ProtobufSchema:
 
     Args:
         text: of a .proto file.
-        references: the files that it imports: (name, text).
+        references: the files that it imports: (name, text). Google's well-known types are there anyway.
 
     Raises:
         ValueFault: it can't be read as one.
@@ -78,6 +79,7 @@ class ProtobufSchema:
 
     def __init__(self, text: str, references: Sequence[tuple[str, str]] = ()) -> None:
         self._named: dict[str, ProtobufMessage | ProtobufEnum] = {}
+        _Parser(WELL_KNOWN, self._named).file()
         for _, each in references:
             _Parser(each, self._named).file()
         self._messages = _Parser(text, self._named).file()
@@ -130,6 +132,8 @@ class _Parser:
                     messages.append(self._message(self._next(), package, 0))
                 case "enum":
                     self._enum(package)
+                case ";":  # an empty statement, as after a block
+                    continue
                 case _:
                     self._skip_statement()
         return messages
@@ -155,6 +159,8 @@ class _Parser:
                     self._skip_statement()
                 case _:
                     self._member(message, token, depth)
+        if len({each.name for each in message.fields.values()}) < len(message.fields):
+            raise ValueFault(f"the schema has two fields of one name in message {message.name[:200]}")
         return message
 
     def _member(self, message: ProtobufMessage, token: str, depth: int) -> None:
@@ -184,6 +190,8 @@ class _Parser:
             token, name = name, name.lower()
         else:
             self._skip_statement()
+        if number in message.fields:
+            raise ValueFault(f"the schema has two fields of number {number} in message {message.name[:200]}")
         message.fields[number] = ProtobufField(name, number, token, repeated, key, message.name, group)
 
     def _enum(self, scope: str) -> None:

@@ -18,6 +18,7 @@ from kohort.schema_registry.protobuf_text import (
     ProtobufSchema,
 )
 from kohort.schema_registry.value_error import ValueFault
+from kohort.schema_registry.well_known import read_as_known
 
 __all__ = ["decode_message", "message_indexes"]
 
@@ -58,7 +59,8 @@ def message_indexes(data: bytes) -> tuple[list[int], int]:
 def decode_message(data: bytes, schema: ProtobufSchema, message: ProtobufMessage) -> dict[str, Any]:
     """The fields that are there, by name, in the order of the schema's; those it doesn't have are named `#7`.
 
-    Bytes are lower-case hex; enums are the names of their values, numbers where they have none.
+    Bytes are lower-case hex; Google's Timestamp and Duration are text, as in Protocol Buffers' own JSON; enums are the
+    names of their values, numbers where they have none.
 
     Raises:
         ValueFault: the bytes aren't such a message.
@@ -78,6 +80,7 @@ class _Reading:
         if depth > _MOST_DEPTH:
             raise ValueFault("it is nested too deeply")
         found: dict[str, Any] = {}
+        unknown: dict[str, list[Any]] = {}
         while at < end:
             start = at
             tag, at = _varint(self._data, at, end)
@@ -85,7 +88,7 @@ class _Reading:
             if wire == _END:
                 if number != group:
                     raise ValueFault(f"a group ends at byte {start}, where none has begun")
-                return _in_order(found, message), at
+                return _in_order(found, unknown, message), at
             if not number:
                 raise ValueFault(f"field 0 at byte {start}")
             self._count()
@@ -93,16 +96,12 @@ class _Reading:
             if field is None or not self._fits(field, wire):
                 value, at = self._unknown(number, wire, at, end, depth)
                 name = f"#{number}" if field is None else f"{field.name} (as something else)"
-                if name in found:
-                    before = found[name]
-                    found[name] = [*before, value] if isinstance(before, list) else [before, value]
-                else:
-                    found[name] = value
+                unknown.setdefault(name, []).append(value)
                 continue
             at = self._field(found, field, wire, at, end, depth)
         if group is not None:
             raise ValueFault("a group doesn't end")
-        return _in_order(found, message), at
+        return _in_order(found, unknown, message), at
 
     def _count(self) -> None:
         self._left -= 1
@@ -167,7 +166,7 @@ class _Reading:
             return self._data[at:end].decode(errors="backslashreplace")
         inner = None if field.type == "bytes" else self._schema.find(field.type, field.scope)
         if isinstance(inner, ProtobufMessage):
-            return self.message(inner, at, end, depth + 1)[0]
+            return read_as_known(inner.name, self.message(inner, at, end, depth + 1)[0])
         return self._data[at:end].hex()  # of a file that isn't there, too
 
     def _number(self, field: ProtobufField, at: int, end: int) -> tuple[Any, int]:
@@ -222,9 +221,10 @@ def _put(found: dict[str, Any], field: ProtobufField, value: Any) -> None:
         found[field.name] = value
 
 
-def _in_order(found: dict[str, Any], message: ProtobufMessage) -> dict[str, Any]:
-    names = [each.name for each in message.fields.values() if each.name in found]
-    return {name: found[name] for name in names} | found
+def _in_order(found: dict[str, Any], unknown: dict[str, list[Any]], message: ProtobufMessage) -> dict[str, Any]:
+    """The fields in the schema's order, then those that it doesn't have: lists of those that come more than once."""
+    known = {each.name: found[each.name] for each in message.fields.values() if each.name in found}
+    return known | {name: values[0] if len(values) == 1 else values for name, values in unknown.items()}
 
 
 def _key_text(key: Any) -> str:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from kohort.coordinator.placement.metrics import Restore, RestoreCosts, process_of
@@ -153,7 +152,7 @@ class Explanation:
         """The best other place of a task; None if there is none. It may be better than the present one."""
         return min(self._alternatives(task), key=lambda each: (each.cost.rank, each.member), default=None)
 
-    @cached_property
+    @property
     def effort(self) -> int:
         """How many ways there are to put one task elsewhere."""
         return len(self.placement.active) + len(self.members)
