@@ -326,7 +326,8 @@ def test_many_offsets_and_a_slow_disk_do_not_hold_up_the_event_loop(
 ) -> None:
     async def test(server: Server) -> None:
         looked_at: Counter[int] = Counter()  # by turn of the loop
-        turn, threads = 0, []
+        threads: list[threading.Thread] = []
+        turn = 0
 
         async def turns() -> None:
             nonlocal turn

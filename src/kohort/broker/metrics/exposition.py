@@ -217,7 +217,8 @@ async def group_lags(sources: MetricSources) -> Metric:
     topics = {topic.name: topic for topic in sources.topics()}
     for shard in tuple(sources.group_shards()):
         for place, offsets in groupby(shard.offsets.entries(), key=itemgetter(0, 1)):
-            topic, lags = topics.get(place[1]), []
+            topic = topics.get(place[1])
+            lags: list[int] = []
             for _, _, index, committed in offsets:
                 partition = None if topic is None else topic.partition(index)
                 if partition is not None and partition.offline is None:
