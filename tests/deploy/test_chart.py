@@ -262,7 +262,6 @@ def test_the_monitor_may_be_told_of_certificates() -> None:
 
 
 @long
-@with_toolchains
 def test_prometheus_knows_the_certificate_of_instances(tmp_path: Path) -> None:
     values = merged(MUCH, {"serviceMonitor": {"tlsConfig": TLS}})
     (endpoint,) = only(rendered(values, tmp_path), "ServiceMonitor")["spec"]["endpoints"]
@@ -270,7 +269,6 @@ def test_prometheus_knows_the_certificate_of_instances(tmp_path: Path) -> None:
 
 
 @long
-@with_toolchains
 def test_pods_that_are_not_ready_do_not_keep_a_node(tmp_path: Path) -> None:
     budget = only(rendered(LEAST, tmp_path), "PodDisruptionBudget")["spec"]
     assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
