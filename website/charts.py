@@ -28,6 +28,7 @@ class Chart:
         command: what measures it.
         page: where the whole table is, and what bounds it.
         bars: figures by contender, ours first.
+        note: what later runs had, if these are of an older one.
     """
 
     title: str
@@ -36,6 +37,7 @@ class Chart:
     command: str
     page: str
     bars: dict[str, float]
+    note: str = ""
 
 
 def charts(path: Path = FIGURES) -> list[Chart]:
@@ -64,5 +66,6 @@ def markdown() -> str:
     parts = []
     for chart in charts():
         parts += [f"### {chart.title}", f'<div class="picture" markdown="0">{svg(chart)}</div>']
-        parts.append(f"{chart.better.title()} is better. `{chart.command}`; [the whole table]({chart.page}).")
+        said = f"{chart.better.title()} is better. `{chart.command}`; [the whole table]({chart.page}). {chart.note}"
+        parts.append(said.rstrip())
     return "\n\n".join(parts)

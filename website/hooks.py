@@ -19,7 +19,7 @@ _made: list[Page] = []
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Generates the pages, and puts them into the navigation below "Reference"."""
-    _made[:] = reference.pages()
+    _made[:] = _made or reference.pages()  # once: `mkdocs serve` calls this again, with the same code
     assert config.nav is not None
     for entry in config.nav:
         if "Reference" in entry:

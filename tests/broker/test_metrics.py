@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import timeit
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker.audit import Audit
 from kohort.broker.config import Settings
-from kohort.broker.metrics import Disk, Metrics, MetricsEndpoint, MetricSources, MetricsPort
-from kohort.broker.metrics.exposition import BrokerCollector, Exposition
+from kohort.broker.metrics import Disk, Metrics, MetricsEndpoint, MetricSources, MetricsPort, exposition
+from kohort.broker.metrics.exposition import OFFSETS_A_TURN, BrokerCollector, Exposition, group_lags
 from kohort.broker.metrics.sources import ShareInFlight
 from kohort.broker.server import Server
 from kohort.broker.streams.placer import Placer
@@ -240,7 +242,7 @@ def test_a_request_is_in_the_buckets_of_all_times_that_are_longer(with_server: R
     async def test(server: Server) -> None:
         server.broker.metrics.observe(0, 0.000_3, 10, 20)
 
-        found = samples(Exposition(server.broker.metric_sources).text())
+        found = samples(await Exposition(server.broker.metric_sources).text())
 
         buckets = {
             float(dict(labels)["le"]): count
@@ -319,6 +321,50 @@ def test_the_collector_can_be_registered_before_there_is_anything() -> None:
     assert list(BrokerCollector(nothing()).describe()) == []
 
 
+def test_many_offsets_and_a_slow_disk_do_not_hold_up_the_event_loop(
+    with_server: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(server: Server) -> None:
+        looked_at: Counter[int] = Counter()  # by turn of the loop
+        threads: list[threading.Thread] = []
+        turn = 0
+
+        async def turns() -> None:
+            nonlocal turn
+            while True:
+                turn += 1
+                await asyncio.sleep(0)
+
+        def entries() -> Iterator[tuple[str, str, int, Any]]:
+            for number in range(5 * OFFSETS_A_TURN):
+                looked_at[turn] += 1
+                yield f"g{number // 4}", "t", number % 4, SimpleNamespace(offset=1)
+
+        def disk() -> Disk:
+            threads.append(threading.current_thread())
+            return Disk(2, 1)
+
+        def rendered(registry: Any) -> bytes:
+            threads.append(threading.current_thread())
+            return b"text"
+
+        server.broker.topics.create("t", 4)
+        append_records(server.broker, "t", 3, 5)
+        shard: Any = SimpleNamespace(offsets=SimpleNamespace(entries=entries))
+        counting = asyncio.create_task(turns())
+        family = await group_lags(replace(server.broker.metric_sources, group_shards=lambda: [shard]))
+        monkeypatch.setattr(exposition, "generate_latest", rendered)
+        assert await Exposition(replace(server.broker.metric_sources, disk=disk)).text() == b"text"
+        counting.cancel()
+
+        assert len(family.samples) == 5 * OFFSETS_A_TURN / 4
+        assert {each.value for each in family.samples} == {4}
+        assert max(looked_at.values()) <= OFFSETS_A_TURN
+        assert len(threads) == 2 and threading.current_thread() not in threads
+
+    with_server(test)
+
+
 def test_health(with_server: Run) -> None:
     async def test(server: Server) -> None:
         assert await ask(server.metrics_port, "GET /healthz HTTP/1.0\r\n\r\n") == ("HTTP/1.1 200 OK", b"ok\n")
@@ -362,7 +408,7 @@ def test_a_disk_that_nobody_can_ask_has_no_size(with_server: Run) -> None:
         raise OSError
 
     async def test(server: Server) -> None:
-        text = Exposition(replace(server.broker.metric_sources, disk=gone)).text()
+        text = await Exposition(replace(server.broker.metric_sources, disk=gone)).text()
         assert sample(samples(text), "kohort_disk_bytes") is None
         assert b"# TYPE kohort_disk_bytes gauge" in text
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from kohort.cli import terminal
+from kohort.cli.client.profiles import named_by_option
 from kohort.cli.data import choose_path
 from kohort.extras import ARROW
 from kohort.testing import Broker
@@ -22,7 +23,8 @@ def wide_output(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_profiles(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have clusters of their own."""
+    """Whoever runs the tests may have clusters of their own, and the test before may have named one."""
+    named_by_option.set(None)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-profiles"))
     for variable in ("KOHORT_CLUSTER", "KOHORT_BOOTSTRAP_SERVERS"):
         monkeypatch.delenv(variable, raising=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kohort.cli.client.options import client_settings
+from kohort.cli.client.options import client_settings, is_named
 from kohort.cli.client.profiles import named_by_option, with_default
 from tests.cli.administering import Cluster, cluster, rows
 from tests.cli.support import invoke
@@ -88,12 +88,67 @@ def test_that_is_told_once_a_command(file: Path, at: Cluster) -> None:
 
 def test_the_default_is_changed_and_all_else_stays(file: Path) -> None:
     assert "the default cluster is prod" in invoke("clusters", "default", "prod").stdout
-    assert file.read_text() == FILE.replace('default = "dev"  # for now', 'default = "prod"')
+    assert file.read_text() == FILE.replace('default = "dev"', 'default = "prod"')
     assert file.stat().st_mode & 0o777 == 0o600
     assert invoke("clusters", "default", "--none").exit_code == 0
     assert "default" not in file.read_text() and file.read_text().startswith("# mine\n\n[dev]")
     assert invoke("clusters", "default", "nobody").exit_code == 2
     assert invoke("clusters", "default").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"default" = "dev" # x\n[dev]\n[prod]\n', '"default" = "prod" # x\n[dev]\n[prod]\n'),
+        ("  'default'='dev'\n[dev]\n[prod]\n", "  'default'=\"prod\"\n[dev]\n[prod]\n"),
+        ('"d\\u0065fault" = "dev"\n[dev]\n[prod]\n', None),
+    ],
+)
+def test_a_default_may_be_written_in_many_ways(file: Path, before: str, after: str | None) -> None:
+    """What isn't understood is left as it is, rather than broken."""
+    file.write_text(before)
+    done = invoke("clusters", "default", "prod")
+    assert (done.exit_code, file.read_text()) == ((0, after) if after else (1, before)), done.stderr
+    assert bool(after) or "change it in the file yourself" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(("variable", "value"), [("KOHORT_CLUSTER", "prod"), ("KOHORT_BOOTSTRAP_SERVERS", "x:1")])
+def test_the_default_is_that_of_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    done = invoke("clusters", "list", "--json")
+    assert {each["name"]: each["default"] for each in json.loads(done.stdout)} == {"dev": True, "prod": False}
+    assert f"{variable} is set, and goes before the default: {value}" in done.stderr
+    assert json.loads(invoke("clusters", "show", "dev", "--json").stdout)["default"]
+
+
+@pytest.mark.parametrize("error", [PermissionError, NotADirectoryError])
+def test_a_file_out_of_reach_is_missed_only_where_a_cluster_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error(1, "out of reach")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert client_settings(None, None)[0].addresses == (("localhost", 9092),) and not is_named(None, None)
+    monkeypatch.setenv("KOHORT_CLUSTER", "prod")
+    assert "out of reach" in invoke("topics", "list").stderr
+
+
+def test_the_file_is_not_read_if_it_does_not_count(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("[broken")
+    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVERS", "env.example:1")
+    assert client_settings(None, None)[0].addresses == (("env.example", 1),) and is_named(None, None)
+
+
+def test_a_user_without_a_home_has_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setattr(Path, "home", homeless)
+    assert client_settings(None, None)[0].addresses == (("localhost", 9092),)
 
 
 def test_a_default_goes_before_the_first_table() -> None:

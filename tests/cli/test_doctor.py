@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import ssl
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,16 +16,18 @@ import pytest
 from cryptography import x509
 
 from kohort.cli.diagnosis import machine
-from kohort.cli.diagnosis.addresses import Answer, advertised_findings, certificate_findings
+from kohort.cli.diagnosis.addresses import Answer, advertised_findings, ask, certificate_findings
 from kohort.cli.diagnosis.cluster import clock_findings, stuck_findings, topic_findings
 from kohort.cli.diagnosis.finding import Finding, Level, as_lines
 from kohort.cli.diagnosis.loading import load_program
-from kohort.cli.diagnosis.program import not_loaded, state_findings
+from kohort.cli.diagnosis.program import compiled_findings, not_loaded, state_findings
 from kohort.client.admin import Admin
 from kohort.client.administration.cluster_info import Quorum, QuorumReplica
 from kohort.client.administration.group_types import GroupDescription, GroupType
 from kohort.client.config import ClientConfig
 from kohort.client.types import Broker, PartitionInfo, TopicInfo, TopicPartition
+from kohort.spark.errors import ProgramError
+from kohort.spark.program.settings import AppSettings
 from kohort.testing import broker as brokers
 from tests.certificates import Certificates
 from tests.cli.administering import Cluster, cluster
@@ -74,6 +79,34 @@ def test_little_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fr
     assert worst(machine.disk_findings(tmp_path / "not" / "yet", "stores")) == level
 
 
+def out_of_sight(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+    """Has nothing below a directory be looked at, as if it were another user's; root sees everything."""
+    stat = os.stat
+
+    def refuse(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        if not isinstance(path, int) and directory in Path(os.fsdecode(path)).parents:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+
+
+def test_what_may_not_be_looked_at_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = java(tmp_path / "theirs" / "java", "21.0.2")
+    out_of_sight(monkeypatch, tmp_path / "theirs")
+    (found,) = machine.java_findings({"JAVA_HOME": str(home)}, needed=True)
+    assert found.what == f"JAVA_HOME={home} has no bin/java"
+    assert machine.existing(home) == tmp_path / "theirs"
+    assert [*state_findings(home, "app")]
+
+
+def test_a_name_that_no_host_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "x" * 70)
+    assert worst(machine.name_findings()) == "warning"
+    answer = asyncio.run(ask(("a..b", 9092), ClientConfig(bootstrap_servers="a..b:9092")))
+    assert answer.problem is not None and "can't be the name of a host" in answer.problem
+
+
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     found = [
@@ -101,8 +134,6 @@ def at() -> Iterator[Cluster]:
 
 
 def about_the_cluster(at: Cluster, *options: str, code: int = 0) -> list[tuple[str, str]]:
-    import json
-
     done = at.run("doctor", "--json", *options)
     assert done.exit_code == code, (done.stdout, done.stderr)
     return [(each["level"], each["what"]) for each in json.loads(done.stdout) if each["about"] == "cluster"]
@@ -228,6 +259,22 @@ def test_certificates_that_end_soon(tmp_path: Path, days: int, level: str) -> No
 # The program
 
 
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that a test loads are no modules of the next one."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    monkeypatch.setitem(sys.modules, "shop", sys)  # whatever is there afterwards goes
+    monkeypatch.delitem(sys.modules, "shop")
+
+
+@pytest.fixture
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of who runs the tests may be full."""
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10**12))
+    monkeypatch.setattr("os.statvfs", lambda _: type("Files", (), {"f_files": 0, "f_favail": 0}))
+
+
 def written(directory: Path, text: str) -> str:
     path = directory / "shop.py"
     path.write_text(f"from kohort.spark import StreamsApp\n{text}")
@@ -240,6 +287,8 @@ def written(directory: Path, text: str) -> str:
         ('app = StreamsApp("shop")', ""),
         ('StreamsApp("shop").run()\nraise SystemExit("too far")', ""),
         ('try:\n    StreamsApp("shop").run()\nexcept Exception:\n    pass\nraise SystemExit("too far")', ""),
+        ('StreamsApp("shop").start()\nraise SystemExit("too far")', ""),
+        ('import sys\nif len(sys.argv) == 1:\n    app = StreamsApp("shop")', ""),
         ('a, b = StreamsApp("other"), StreamsApp("shop")', ":b"),
         ('def make():\n    return StreamsApp("shop")', ":make"),
     ],
@@ -267,6 +316,56 @@ def test_a_program_that_fails_is_told_with_its_line(tmp_path: Path) -> None:
     assert not_loaded("x.py", ValueError("no")).what == "x.py can't be loaded: ValueError: no"
 
 
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ('import json\njson.loads("{")\n', ValueError, "shop.py:3"),
+        ('app = StreamsApp("shop", no_such=1)\n', ProgramError, "shop.py:2"),
+        ("\napp = (\n", SyntaxError, "SyntaxError: '(' was never closed, at {place}:3"),
+    ],
+)
+def test_the_line_is_the_program_s_own(tmp_path: Path, text: str, error: type[Exception], said: str) -> None:
+    place = written(tmp_path, text)
+    with pytest.raises(error) as raised:
+        load_program(place)
+    assert not_loaded(place, raised.value).what.endswith(said.format(place=place))
+
+
+def test_what_a_program_prints_is_not_of_the_report(tmp_path: Path) -> None:
+    done = invoke("doctor", written(tmp_path, 'print("hello")\n1 / 0\n'), "--json")
+    assert json.loads(done.stdout) and "hello" in done.stderr
+
+
+def test_a_program_says_its_cluster_itself(tmp_path: Path) -> None:
+    for option in ("--cluster", "--bootstrap-server", "--config"):
+        done = invoke("doctor", written(tmp_path, 'app = StreamsApp("shop")'), option, "x:1")
+        assert done.exit_code == 2 and "leave out --bootstrap-server" in done.stderr
+
+
+class Uncompilable:
+    """An application of which compiling fails, in whatever way."""
+
+    def __init__(self, error: Exception) -> None:
+        self.settings = AppSettings.of("shop", "localhost:1")
+        self._queues: list[object] = []
+        self._error = error
+
+    def compile(self, _: object) -> None:
+        raise self._error
+
+
+def test_what_compiling_fails_with_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    application: Any = Uncompilable(ZeroDivisionError("by zero\n  at a.b.C"))
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "java", "21.0.2")))
+    (found,), whole = compiled_findings(application, "shop.py")
+    assert (found.level, whole) == (Level.WRONG, None)
+    assert found.what.startswith("shop can't be compiled: ZeroDivisionError: by zero, at ")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (found,), whole = compiled_findings(application, "shop.py")
+    assert (found.what, found.level, whole) == ("shop can't be compiled here", Level.WRONG, None)
+
+
+@pytest.mark.usefixtures("roomy")
 def test_a_state_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert worst(state_findings(tmp_path / "file", "app")) == "wrong"
@@ -274,6 +373,7 @@ def test_a_state_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("roomy")
 def test_a_program_is_compared_with_its_cluster(at: Cluster, tmp_path: Path) -> None:
     """Spark compiles it: what is missing is told, and what fits."""
     text = (

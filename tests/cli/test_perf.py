@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -9,14 +10,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.cli.data.choose_path import choose_path
+from kohort.cli.measuring.consuming import ConsumingMeasure
 from kohort.cli.measuring.latencies import SHARES, Latencies
 from kohort.cli.measuring.payloads import block_records
+from kohort.cli.measuring.round_trips import RoundTripMeasure
+from kohort.client.consumer import Consumer
+from kohort.client.producer import Producer
 from tests.cli.administering import Cluster, cluster
+from tests.cli.support import invoke
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +87,57 @@ def test_producing_and_consuming_count_each_record(at: Cluster, monkeypatch: pyt
     read = at.json("perf", "consume", name)
     assert (read["records"], read["bytes"], read["latency_ms"]) == (10_000, 100_000, None)
     assert 0 < read["first_record_ms"] <= read["seconds"] * 1000 + 1
-    assert at.json("perf", "consume", name, "--records", "1")["records"] >= 1
+    read = at.json("perf", "consume", name, "--records", "10")
+    assert (read["records"], read["bytes"]) == (10, 100)
+    reading = consuming_while_others_write(at.servers, name, 10_000)
+    assert (reading.outcome.records, reading.outcome.bytes) == (10_000, 100_000)
+
+
+def consuming_while_others_write(servers: str, name: str, there: int) -> ConsumingMeasure:
+    """Measures a topic that had so many records when it began, and has more when they are fetched."""
+
+    class Growing(Consumer):
+        async def beginning_offsets(self, *partitions: Any, **options: Any) -> Any:
+            async with Producer(servers) as producer:  # the ends have been asked for already
+                for partition in partitions:
+                    await producer.send(name, b"late", partition=partition.partition)
+            return await super().beginning_offsets(*partitions, **options)
+
+    async def measured() -> ConsumingMeasure:
+        async with Growing(servers) as consumer:
+            measure = ConsumingMeasure(consumer, name, choose_path(), records=None)
+            await measure.run([0, 1])
+            return measure
+
+    return asyncio.run(measured())
+
+
+def test_a_transactional_id_is_for_others(at: Cluster, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("transactional.id=mine\ngroup.id=ours\n")
+    name = topic(at, "plain")
+    for what in ("produce", "e2e"):
+        found = at.json("perf", what, name, "--records", "5", "--config", str(config))
+        assert (found["records"], found["lost"]) == (5, 0)
+
+
+def test_what_sending_fails_with_is_raised(at: Cluster) -> None:
+    name = topic(at, "failing")
+
+    async def measured() -> None:
+        async with Producer(at.servers, transactional_id="x") as producer, Consumer(at.servers) as consumer:
+            measure = RoundTripMeasure(producer, consumer, name, records=5, size=20, rate=100)
+            await measure.run([0, 1])
+
+    with pytest.raises(RuntimeError, match="transaction"):  # none was begun
+        asyncio.run(measured())
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+@pytest.mark.parametrize("option", ["--rate", "--duration", "--linger"])
+def test_numbers_are_finite(option: str, number: str) -> None:
+    done = invoke("perf", "produce", "t", option, number)
+    assert done.exit_code == 2 and "is no number" in done.stderr, done.stderr
 
 
 def test_a_rate_is_kept(at: Cluster) -> None:

@@ -27,6 +27,8 @@ def test_users_are_set_listed_and_deleted(at: Cluster, tmp_path: Path) -> None:
         ["bob", "SCRAM-SHA-256", "4,096"],
         ["bob", "SCRAM-SHA-512", "4,096"],
     ]
+    none = at.run("users", "list", "--pattern", "zz")
+    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "no such users\n")
     at.ok("users", "delete", "bob", "--mechanism", "SCRAM-SHA-256", "--yes")
     assert at.ok("users", "delete", "alice", "--yes") == "deleted: alice with SCRAM-SHA-512\n"
     assert at.json("users", "list") == [{"name": "bob", "mechanism": "SCRAM-SHA-512", "iterations": 4096}]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from kohort.client.administration.configs import ConfigEntry, ConfigSource
@@ -36,6 +36,8 @@ from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
 __all__ = ["made_up_console"]
+
+T = TypeVar("T")
 
 NODES: Final = tuple(Broker(number, f"kafka-{number}.example", 9092) for number in (1, 2, 3))
 NOON_MS: Final = 1_357_041_600_000  # 2013-01-01
@@ -174,6 +176,12 @@ class MadeUpRecords:
                 records.append(Record(topic, number % 3, 120_000 + number, NOON_MS + 250 * number, key, value, ()))
         return FoundRecords(records, TOPICS[topic], True, 20_000 if wanted else len(records), {0: 119_950})
 
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        return work()
+
+    def close(self) -> None:
+        pass
+
 
 @asynccontextmanager
 async def made_up_console() -> AsyncIterator[ConsoleServer]:
@@ -190,7 +198,7 @@ async def made_up_console() -> AsyncIterator[ConsoleServer]:
         watcher.book.looked(at, {name: Summary(2, lag) for name, lag in lags.items()}, lags)
         ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
         sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
-        growth.book.looked(at, ends, sizes, TOPICS)
+        growth.book.looked(at, ends, sizes, TOPICS, due=TOPICS)
     growth.sizes = await reader.sizes() or {}
     records = cast(RecordReader, MadeUpRecords())
     server = ConsoleServer(watcher, reader, records, cluster="kafka-1.example:9092", growth=growth)

@@ -194,6 +194,14 @@ def test_lag_and_rate_are_summed_by_application(tmp_path: Path) -> None:
     judge([{**test, "promql_expr_test": expressions}], tmp_path)
 
 
+def test_an_instance_that_never_had_an_epoch_has_stopped(tmp_path: Path) -> None:
+    """Whether its tasks have come, or not: then there is no series of epochs."""
+    lag = f'kafka_streams_records_lag{{{ONE},subtopology="0"}}'
+    judge([firing("KohortEpochsStopped", series, 20, 1) for series in ({lag: "500x300"}, epochs("0x300"))], tmp_path)
+    read_nothing = lags("90000x300", "9x300", "0x300")
+    judge([firing("KohortCatchUpTakesLong", read_nothing, 20, 1)], tmp_path)
+
+
 def test_a_case_that_is_wrong_is_noticed(tmp_path: Path) -> None:
     case = CASES["KohortBrokerDown"]
     with pytest.raises(AssertionError, match="KohortBrokerDown"):

@@ -241,3 +241,34 @@ def test_prometheus_gives_instances_the_job_of_the_alerts(tmp_path: Path) -> Non
     (endpoint,) = monitor["endpoints"]
     assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "kohort-application"}]
     assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == ("https", "token")
+
+
+TLS: Final = {"ca": {"secret": {"name": "certs", "key": "ca.crt"}}, "serverName": "flights"}
+
+
+@pytest.mark.parametrize("servers", ["[::1]:9092", "a:1,[2001:DB8::1]:9093,10.0.0.1:2"])
+def test_brokers_may_have_addresses_of_ipv6(servers: str) -> None:
+    assert problem(LEAST | {"bootstrapServers": servers}) is None
+
+
+@pytest.mark.parametrize("servers", ["::1:9092", "[::1]", "[]:9092", "[::1]:9092,", "[::1]:9092 [::2]:9092"])
+def test_addresses_of_ipv6_without_brackets_or_port_are_refused(servers: str) -> None:
+    assert "does not match" in str(problem(LEAST | {"bootstrapServers": servers}))
+
+
+def test_the_monitor_may_be_told_of_certificates() -> None:
+    assert problem(merged(LEAST, {"serviceMonitor": {"tlsConfig": TLS}})) is None
+    assert "is not of type 'object'" in str(problem(merged(LEAST, {"serviceMonitor": {"tlsConfig": "ca.crt"}})))
+
+
+@long
+def test_prometheus_knows_the_certificate_of_instances(tmp_path: Path) -> None:
+    values = merged(MUCH, {"serviceMonitor": {"tlsConfig": TLS}})
+    (endpoint,) = only(rendered(values, tmp_path), "ServiceMonitor")["spec"]["endpoints"]
+    assert (endpoint["tlsConfig"], endpoint["scheme"]) == (TLS, "https")
+
+
+@long
+def test_pods_that_are_not_ready_do_not_keep_a_node(tmp_path: Path) -> None:
+    budget = only(rendered(LEAST, tmp_path), "PodDisruptionBudget")["spec"]
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"

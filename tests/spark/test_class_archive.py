@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,3 +111,50 @@ def test_a_directory_that_cannot_be_written_is_told(java: Path, tmp_path: Path) 
 def test_a_session_that_fails_is_told_with_what_it_said(java: Path) -> None:
     with pytest.raises(ApplicationError, match=r"(?s)the session in which it is made failed.*java"):
         class_training.make_archive()
+
+
+def test_an_interruption_leaves_nothing_that_java_writes_later(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, wrote, begun = tmp_path / "python", tmp_path / "wrote", tmp_path / "begun"
+    program.write_text(
+        "#!/bin/sh\nfor file; do :; done\n"
+        f"(while kill -0 $$; do sleep 0.02; done; echo half > $file; echo > {wrote}) 2>/dev/null &\n"
+        f"echo > {begun}; exec sleep 1000\n"
+    )
+    program.chmod(0o755)
+
+    class Interrupted(subprocess.Popen[str]):
+        """Whose user presses Ctrl+C once it runs."""
+
+        def communicate(self, *arguments: Any, **more: Any) -> Any:
+            if self.poll() is None:
+                while not begun.exists():
+                    time.sleep(0.01)
+                raise KeyboardInterrupt
+            return super().communicate(*arguments, **more)
+
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        class_training.make_archive()
+    assert wrote.exists()
+    assert list(path().parent.iterdir()) == []
+
+
+def test_archives_that_nothing_uses_are_removed(java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory, now, day = path().parent, time.time(), 86_400
+    directory.mkdir(parents=True)
+    ages = {"old.jsa": 91, "used.jsa": 89, "old.1.part": 0.1, "begun.2.part": 0.001, "other.txt": 400}
+    for name, days in ages.items():
+        (directory / name).touch()
+        os.utime(directory / name, (now - days * day, now - max(days, 89) * day))
+
+    def train(file: Path) -> str:
+        assert not (directory / "old.1.part").exists()
+        file.write_bytes(b"whole")
+        return ""
+
+    monkeypatch.setattr(class_training, "_train", train)
+    class_training.make_archive()
+    assert {each.name for each in directory.iterdir()} == {path().name, "used.jsa", "begun.2.part", "other.txt"}

@@ -157,6 +157,30 @@ def test_outside_of_notebooks_queues_are_shown_in_lines(
     assert capsys.readouterr().err.count("queue jobs: 0 acquired") == 1
 
 
+def test_queues_that_are_counted_just_then_are_shown_once(made: Callable[..., Made]) -> None:
+    """The worker comes to count after somebody has asked to see it, and before that has looked for counts."""
+    running = made(queues=True).begin()
+    reading = running._reading
+
+    class Between:
+        def __enter__(self) -> None:
+            reading.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            reading.release()
+            if running._reading is self:
+                running._reading = reading
+                running.counted([QueueCounts("jobs")])
+
+    running._reading = Between()  # type: ignore[assignment]
+    running.live()
+    shown = [each for each in threading.enumerate() if each.name == "kohort-app-live"]
+    running.stop()
+    for each in shown:
+        each.join(60)
+    assert len(shown) == 1
+
+
 class Display:
     """What a kernel has shown, by how often."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kohort.cli.client import completion
-from kohort.cli.client.options import JsonOption, warn_of_readers
+from kohort.cli.client.options import ENVIRONMENT, JsonOption, warn_of_readers
 from kohort.cli.client.profiles import CLUSTER, HIDDEN, is_secret, read_profiles, with_default
 from kohort.cli.terminal import err, fail, out, print_json, printable
 from kohort.client.errors import ConfigError
@@ -38,10 +38,17 @@ def clusters() -> None:
 
 @app.command("list")
 def list_(as_json: JsonOption = False) -> None:
-    """List the clusters that have a name, and which one is used where none is named."""
+    """List the clusters that have a name, and which one is the default."""
     found = _read()
-    current = os.environ.get(CLUSTER) or found.default
-    rows = [_row(found, name, name == current) for name in sorted(found.clusters)]
+    rows = [_row(found, name, name == found.default) for name in sorted(found.clusters)]
+    for variable in (CLUSTER, ENVIRONMENT):
+        if value := os.environ.get(variable):
+            err.print(
+                f"note: {variable} is set, and goes before the default: {printable(value)}",
+                markup=False,
+                soft_wrap=True,
+            )
+            break
     if as_json:
         print_json(rows)
         return
@@ -101,6 +108,8 @@ def default(
         return
     try:
         _replace(found, with_default(found.path.read_text(encoding="utf-8"), name))
+    except ConfigError as error:
+        fail(f"{found.path}: {error}", 1)
     except OSError as error:
         fail(f"{found.path}: {error.strerror or error}", 1)
     typer.echo("there is no default cluster" if name is None else f"the default cluster is {printable(name)}")

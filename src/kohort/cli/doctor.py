@@ -11,10 +11,11 @@ from kohort.cli.client.options import (
     BootstrapOption,
     ConfigOption,
     JsonOption,
-    TimeoutOption,
+    check_timeout,
     client_config,
     is_named,
 )
+from kohort.cli.client.profiles import named_by_option
 from kohort.cli.client.run import run
 from kohort.cli.terminal import fail, print_json, print_lines
 
@@ -32,7 +33,10 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as wrong.")] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", callback=check_timeout, help="For each request to the cluster."),
+    ] = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
     """Say what is wrong with this machine, with a cluster, or with a streams application: why that matters, what to do.
@@ -48,9 +52,9 @@ def command(
 
     kohort doctor shop.orders:app
 
-    The program is loaded, but not run: where it calls run, loading ends. It is compiled, for which Spark is started,
-    and compared with its own cluster: topics, numbers of partitions, schema registries, the state it goes on with,
-    its state directory. Nothing is changed anywhere.
+    The program is loaded, but not run: where it calls run or start, loading ends. It is compiled, for which Spark is
+    started, and compared with its own cluster: topics, numbers of partitions, schema registries, the state it goes on
+    with, its state directory. Nothing is changed anywhere. What the program prints goes to standard error.
 
     Exit codes: 0 if nothing is wrong; 1 if something is; 2 for a wrong call.
     """
@@ -58,8 +62,8 @@ def command(
     from kohort.cli.diagnosis.finding import Level, as_lines
     from kohort.cli.diagnosis.machine import machine_findings
 
-    if program is not None and (bootstrap_server is not None or config is not None):
-        fail("a program says its cluster itself: leave out --bootstrap-server and --config")
+    if program is not None and (bootstrap_server, config, named_by_option.get()) != (None, None, None):
+        fail("a program says its cluster itself: leave out --bootstrap-server, --config and --cluster")
     found = [*machine_findings()]
     if program is None:
         named = is_named(bootstrap_server, config)
@@ -83,6 +87,7 @@ def _of_program(place: str, timeout: float) -> list[Finding]:
     require("spark", "looking at a program", SPARK)
     from kohort.cli.diagnosis import program as diagnosis
     from kohort.cli.diagnosis.cluster import cluster_findings
+    from kohort.cli.diagnosis.finding import Level
     from kohort.cli.diagnosis.loading import load_program
 
     try:
@@ -95,8 +100,8 @@ def _of_program(place: str, timeout: float) -> list[Finding]:
         return [diagnosis.not_loaded(place, error)]
     settings = application.settings
     found = run(lambda: cluster_findings(settings.client, named=True, timeout=timeout))
-    reached = any(each.what.startswith("cluster ") for each in found)
-    compiled, whole = diagnosis.compiled_findings(application)
+    reached = any(each.level is Level.FINE for each in found)  # nothing is, of a cluster that doesn't answer
+    compiled, whole = diagnosis.compiled_findings(application, place)
     found += compiled
     found += diagnosis.state_findings(settings.state_dir, settings.application_id)
     if whole is not None:

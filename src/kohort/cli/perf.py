@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -9,7 +10,7 @@ import typer
 
 from kohort.cli.client import completion
 from kohort.cli.client.admin import existing_topics, with_admin
-from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
+from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, check_timeout
 from kohort.cli.terminal import fail, out, print_json
 
 if TYPE_CHECKING:
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 FAILED: Final = 1
+
+
+def _finite(value: float | None) -> float | None:
+    """The callback of numbers with a fraction: nan and inf are such to Python, and pass any range."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number of them")
+    return value
+
 
 TopicArgument = Annotated[
     str, typer.Argument(metavar="TOPIC", help="The topic; it must be there.", autocompletion=completion.topics)
@@ -47,7 +56,18 @@ CompressionOption = Annotated[
         autocompletion=completion.words("gzip", "snappy", "lz4", "zstd"),
     ),
 ]
-LingerOption = Annotated[float | None, typer.Option(metavar="MS", min=0, help="How long a batch waits for more.")]
+LingerOption = Annotated[
+    float | None, typer.Option(metavar="MS", min=0, callback=_finite, help="How long a batch waits for more.")
+]
+FindingOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        callback=check_timeout,
+        help="To find the cluster and the topic; a measurement takes as long as it takes.",
+    ),
+]
 
 
 @app.callback()
@@ -65,10 +85,13 @@ def produce(
     topic: TopicArgument,
     records: RecordsOption = None,
     duration: Annotated[
-        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Instead of --records: for so long.")
+        float | None,
+        typer.Option(min=0.001, callback=_finite, metavar="SECONDS", help="Instead of --records: for so long."),
     ] = None,
     size: SizeOption = 100,
-    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="Records a second, at most.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, callback=_finite, metavar="N", help="Records a second, at most.")
+    ] = None,
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="All to this one.")] = None,
     acks: AcksOption = None,
     compression: CompressionOption = None,
@@ -76,7 +99,7 @@ def produce(
     linger: LingerOption = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    timeout: FindingOption = DEFAULT_TIMEOUT,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,7 +132,7 @@ def produce(
         fail(f"--partition {partition}: {topic} has 0 to {len(partitions) - 1}")
     client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
     cluster, arguments = client.arguments(Producer)
-    arguments |= _given(acks, compression, linger)
+    arguments = _alone(arguments) | _given(acks, compression, linger)
     if batch_size is not None:
         arguments["batch_size"] = batch_size
     path = choose_path()
@@ -132,7 +155,7 @@ def consume(
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    timeout: FindingOption = DEFAULT_TIMEOUT,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -163,16 +186,18 @@ def consume(
 @app.command()
 def e2e(
     topic: TopicArgument,
-    records: RecordsOption = 1_000,
+    records: Annotated[int, typer.Option("--records", "-n", min=1, metavar="N", help="How many records.")] = 1_000,
     size: Annotated[
         int, typer.Option("--size", "-s", min=16, max=2**24, metavar="BYTES", help="Of a record's value.")
     ] = 100,
-    rate: Annotated[float, typer.Option(min=0.001, metavar="N", help="Records a second.")] = 100.0,
+    rate: Annotated[float, typer.Option(min=0.001, callback=_finite, metavar="N", help="Records a second.")] = 100.0,
     acks: AcksOption = None,
-    linger: Annotated[float, typer.Option(metavar="MS", min=0, help="How long a batch waits for more.")] = 0.0,
+    linger: Annotated[
+        float, typer.Option(metavar="MS", min=0, callback=_finite, help="How long a batch waits for more.")
+    ] = 0.0,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    timeout: FindingOption = DEFAULT_TIMEOUT,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -192,11 +217,11 @@ def e2e(
     client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
     cluster, sending = client.arguments(Producer)
     _, reading = client.arguments(Consumer)
-    sending |= _given(acks, None, linger)
+    sending = _alone(sending) | _given(acks, None, linger)
 
     async def body() -> Outcome:
         async with Producer(cluster, **sending) as producer, Consumer(cluster, **_alone(reading)) as consumer:
-            measure = RoundTripMeasure(producer, consumer, topic, records=records or 1, size=size, rate=rate)
+            measure = RoundTripMeasure(producer, consumer, topic, records=records, size=size, rate=rate)
             return await _shown(measure, measure.run(partitions), quiet=quiet)
 
     _measured(body, as_json=as_json)
@@ -217,8 +242,9 @@ def _given(acks: str | None, compression: str | None, linger: float | None) -> d
 
 
 def _alone(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a consumer without those of a group, which a file may have for others."""
-    return {name: value for name, value in arguments.items() if not name.startswith("group_")}
+    """Settings without those of a group or a transactional id, which a file may have for others."""
+    own = ("group_", "transactional_id")
+    return {name: value for name, value in arguments.items() if not name.startswith(own)}
 
 
 async def _shown(measure: Any, work: Coroutine[Any, Any, None], *, quiet: bool) -> Outcome:

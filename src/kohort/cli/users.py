@@ -11,7 +11,7 @@ import typer
 from kohort.cli.client.admin import confirm, with_admin
 from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
-from kohort.cli.terminal import fail, out, print_json
+from kohort.cli.terminal import err, fail, out, print_json
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -40,6 +40,9 @@ def list_(
     rows = [(name, each.mechanism, each.iterations) for name in names for each in users[name]]
     if as_json:
         print_json([dict(zip(("name", "mechanism", "iterations"), row, strict=True)) for row in rows])
+        return
+    if not rows:
+        err.print("no such users" if pattern else "no users yet; 'kohort users set NAME' makes one")
         return
     from kohort.cli.client.tables import table
 

@@ -95,6 +95,8 @@ class Connection:
             await self._loop.create_connection(lambda: self._channel, self.broker.host, self.broker.port, **secure)
         except ssl.SSLError as error:
             raise self._tls_error(error) from error
+        except UnicodeError as error:  # of a name with empty or overlong parts
+            raise ConnectionLostError(f"{self.broker}: that can't be the name of a host: {error}") from error
         except OSError as error:
             why = error.strerror or str(error) or _NO_HANDSHAKE
             raise ConnectionLostError(f"{self.broker}: {why}") from error

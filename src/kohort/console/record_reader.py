@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -76,8 +77,8 @@ class RecordReader:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """What takes a while, such as to decode values, in one of `AT_ONCE` threads."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        """What takes a while, such as to decode values, in one of `AT_ONCE` threads, for who asks here."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, work)
 
     async def read(self, topic: str, choice: RecordChoice, wanted: RecordFilter | None = None) -> FoundRecords:
         """The records of a topic that are chosen, and that a filter wants.

@@ -681,6 +681,11 @@ class StreamsApp(Advised):
         )  # fmt: skip
 
 
+def compiled(application: StreamsApp, spark: SparkSession | None = None) -> Program | tuple[CompiledQueue, ...]:
+    """What an application is compiled to, whether it has streams or queues. Raises as `StreamsApp.compile` does."""
+    return application.compile_queues(spark) if application._queues else application.compile(spark)
+
+
 def _session(spark: SparkSession | None) -> SparkSession:
     if spark is None:
         from pyspark.sql import SparkSession

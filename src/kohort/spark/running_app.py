@@ -184,10 +184,10 @@ class RunningApp:
         with self._reading:
             if self._shown_in_a_line:
                 return
-            self._shown_in_a_line = True
+            self._shown_in_a_line, counts = True, self._counts
         if self._queues:
-            if self._counts:
-                self._show_counts(self._counts)
+            if counts:
+                self._show_counts(counts)
             return
         from kohort.spark.monitoring.progress_line import ProgressLine
 

@@ -44,3 +44,13 @@ def test_metrics() -> None:
     assert samples["kafka_streams_state", "failing"] == 1
     assert samples["kafka_streams_state", "running"] == 0
     assert any(name == "kafka_streams_info" and "flight-delays" in labels for name, *labels in samples)
+
+
+def test_there_is_something_to_compare_with_before_the_first_epoch() -> None:
+    """Alerts ask for rates, which what isn't there has none of."""
+    metrics = Metrics("flight-delays", Overview())
+    metrics.tasks(tasks(0.0, ["0_0", "1_0"], restoring=["1_0"]))
+    for subtopology in ("0", "1"):
+        labels = {"subtopology": subtopology}
+        assert metrics.registry.get_sample_value("kafka_streams_process_total", labels) == 0
+        assert metrics.registry.get_sample_value("kafka_streams_process_latency_seconds_count", labels) == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -238,6 +240,44 @@ def test_an_exporter_in_a_thread_has_the_loop_collect(world: World) -> None:
     asyncio.run(main())
     world.now += 2
     assert "kafka_streams_failures" not in world.metrics()  # its loop is closed, and so is the instance
+
+
+def test_a_loop_that_is_held_up_is_waited_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export has what was found last, and leaves nothing to be collected later."""
+    waited: list[float] = []
+
+    class Held(Future[Any]):
+        """Of a loop that doesn't come to it."""
+
+        def result(self, timeout: float | None = None) -> Any:
+            assert timeout is not None
+            waited.append(timeout)
+            world.now += timeout
+            raise TimeoutError
+
+        def cancel(self) -> bool:
+            waited.append(0)
+            return super().cancel()
+
+    def ask(collect: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Held:
+        collect.close()
+        return Held()
+
+    async def main() -> None:
+        metrics = of_an_instance(world)
+        assert await asyncio.to_thread(world.metrics)
+        metrics.failed("y")
+        world.now += 2
+        with monkeypatch.context() as held:
+            held.setattr(asyncio, "run_coroutine_threadsafe", ask)
+            found = await asyncio.to_thread(world.metrics)
+        assert waited == [10, 0]
+        assert found["kafka_streams_failures"].data.data_points[0].value == 1
+        world.now += 2
+        found = await asyncio.to_thread(world.metrics)
+        assert found["kafka_streams_failures"].data.data_points[0].value == 2
+
+    asyncio.run(main())
 
 
 def test_an_instance_that_has_ended_shows_nothing(world: World) -> None:

@@ -166,7 +166,7 @@ class MetricsEndpoint:
             case b"/metrics":
                 assert self._exposition is not None
                 try:
-                    return "200 OK", _METRICS, (await asyncio.shield(self._exposition)).text()
+                    return "200 OK", _METRICS, await (await asyncio.shield(self._exposition)).text()
                 except Exception:
                     log.exception("metrics could not be collected")
                     return "500 Internal Server Error", _TEXT, b"metrics could not be collected; see the log\n"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
@@ -15,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from kohort import __version__
 from kohort.broker.metrics.counters import Metrics
-from kohort.broker.metrics.sources import MetricSources
+from kohort.broker.metrics.sources import Disk, MetricSources
 from kohort.coordinator.classic import CLASSIC
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages import API_NAMES
@@ -23,26 +24,54 @@ from kohort.streams.tasks import Role, TaskId
 
 _BOUNDS: Final = range(6, 26, 2)
 """Bounds of the latency histogram, as powers of two in µs: 64 µs, 256 µs, 1 ms … 16.8 s."""
+OFFSETS_A_TURN: Final = 2_000
+"""How many committed offsets are looked at before the event loop goes on with what else there is."""
 
 
 class Exposition:
     """Renders all metrics."""
 
     def __init__(self, sources: MetricSources) -> None:
+        self._sources = sources
+        self._broker = BrokerCollector(sources)
         self._registry = CollectorRegistry()
-        self._registry.register(BrokerCollector(sources))
+        self._registry.register(self._broker)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
 
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
+    async def text(self) -> bytes:
+        """All metrics in Prometheus' text format.
+
+        They are collected in the event loop, which changes what is counted. It isn't held up by many offsets, nor by
+        writing them out, which is done in a thread.
+        """
+        disk = await asyncio.to_thread(_disk_now, self._sources)
+        self._broker.lags, self._broker.disk = await group_lags(self._sources), disk
+        return await asyncio.to_thread(generate_latest, _Collected(list(self._registry.collect())))
+
+
+class _Collected(Collector):
+    """What was collected before."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        return self._families
 
 
 class BrokerCollector(Collector):
-    """Collects a broker's metrics."""
+    """Collects a broker's metrics.
+
+    Attributes:
+        lags: those of groups, which take many turns of the event loop: see `group_lags`.
+        disk: the disk, which isn't asked in the event loop; None if nobody can say.
+    """
 
     def __init__(self, sources: MetricSources) -> None:
         self._sources = sources
+        self.lags: Metric = _lag_family()
+        self.disk: Disk | None = None
 
     def describe(self) -> Iterable[Metric]:
         """None, so that registering doesn't collect."""
@@ -70,11 +99,11 @@ class BrokerCollector(Collector):
             _certificates(sources),
             _throttled(sources),
             _groups(sources),
-            [_lags(sources)],
+            [self.lags],
             _streams(sources),
             _share_groups(sources),
             _logs(sources),
-            _disk(sources),
+            _disk(self.disk),
             _losses(metrics),
         )
 
@@ -174,22 +203,31 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
     )
 
 
-def _lags(sources: MetricSources) -> Metric:
-    family = GaugeMetricFamily(
+def _lag_family() -> GaugeMetricFamily:
+    return GaugeMetricFamily(
         "kohort_group_lag_records",
         "Offsets between what a group has committed and what can be read.",
         labels=["group", "topic"],
     )
+
+
+async def group_lags(sources: MetricSources) -> Metric:
+    """The lags of groups by what they have committed, `OFFSETS_A_TURN` offsets in a turn of the event loop."""
+    family, seen = _lag_family(), 0
     topics = {topic.name: topic for topic in sources.topics()}
-    lags: Counter[tuple[str, str]] = Counter()
-    for shard in sources.group_shards():
-        for group_id, name, index, committed in shard.offsets.entries():
-            topic = topics.get(name)
-            partition = None if topic is None else topic.partition(index)
-            if partition is not None and partition.offline is None:
-                lags[group_id, name] += max(partition.log.last_stable_offset - committed.offset, 0)
-    for place, lag in lags.items():
-        family.add_metric(place, lag)
+    for shard in tuple(sources.group_shards()):
+        for place, offsets in groupby(shard.offsets.entries(), key=itemgetter(0, 1)):
+            topic = topics.get(place[1])
+            lags: list[int] = []
+            for _, _, index, committed in offsets:
+                partition = None if topic is None else topic.partition(index)
+                if partition is not None and partition.offline is None:
+                    lags.append(max(partition.log.last_stable_offset - committed.offset, 0))
+                seen += 1
+                if seen % OFFSETS_A_TURN == 0:
+                    await asyncio.sleep(0)
+            if lags:
+                family.add_metric(place, sum(lags))
     return family
 
 
@@ -286,11 +324,17 @@ def _logs(sources: MetricSources) -> Iterator[Metric]:
     yield GaugeMetricFamily("kohort_offline_partitions", "Partitions that can't be used, for their files.", offline)
 
 
-def _disk(sources: MetricSources) -> Iterator[Metric]:
+def _disk_now(sources: MetricSources) -> Disk | None:
+    try:
+        return sources.disk()
+    except OSError:
+        return None
+
+
+def _disk(disk: Disk | None) -> Iterator[Metric]:
     size = GaugeMetricFamily("kohort_disk_bytes", "Size of the file system that the data is on.", labels=())
     free = GaugeMetricFamily("kohort_disk_free_bytes", "What of it can still be written.", labels=())
-    with suppress(OSError):
-        disk = sources.disk()
+    if disk is not None:
         size.add_metric((), disk.size)
         free.add_metric((), disk.free)
     yield from (size, free)

@@ -87,7 +87,7 @@ class MetricSources:
         group_shards: the shards of the group coordinator that are loaded.
         share_state_shards: those of the share coordinator.
         coordinators_loading: of each coordinator, whether it still reads its log.
-        disk: raises OSError if nobody can say.
+        disk: called in a thread; raises OSError if nobody can say.
         connections_limit: how many connections there may be.
         certificates: until when those of listeners are valid, by the listener's name.
     """

@@ -38,14 +38,20 @@ def _option(
 
 
 class ClientCommand(TyperCommand):
-    """A command that has `--cluster`, too, if it has `--bootstrap-server`."""
+    """A command that has `--cluster`, too, if it has `--bootstrap-server`.
+
+    It has `-c` alone where it has another `--cluster`.
+    """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         params = [*(settings.get("params") or ())]
         names = [each.name for each in params]
         if "bootstrap_server" in names:
             at = names.index("bootstrap_server") + 1
-            params[at:at] = get_params_convertors_ctx_param_name_from_function(_option)[0]
+            (option,) = get_params_convertors_ctx_param_name_from_function(_option)[0]
+            if any("--cluster" in each.opts for each in params):  # as Kafka's tools call a resource of ACLs
+                option.opts = ["-c"]
+            params.insert(at, option)
         super().__init__(*arguments, **{**settings, "params": params})
 
 

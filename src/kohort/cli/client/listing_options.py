@@ -24,7 +24,7 @@ def name_filter(pattern: str | None) -> Callable[[str], bool]:
         return lambda _: True
     try:
         compiled = re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         fail(f"--pattern {pattern}: {error}")
     return lambda name: compiled.fullmatch(name) is not None
 

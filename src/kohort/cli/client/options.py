@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.cli.client.profiles import chosen_cluster, named_by_option, read_profiles, readers_told
+from kohort.cli.client.profiles import named_by_option, named_cluster, read_profiles, readers_told
 from kohort.cli.terminal import err, fail, printable
 from kohort.client.errors import ConfigError
 
@@ -67,10 +67,10 @@ def client_config(bootstrap_server: str | None, config: str | None, timeout: flo
 
 def is_named(bootstrap_server: str | None, config: str | None) -> bool:
     """Whether somebody has said which cluster, in whatever way, or it is the one that is looked for anyway."""
-    if bootstrap_server or config or os.environ.get(ENVIRONMENT):
+    if bootstrap_server or config or named_cluster() or os.environ.get(ENVIRONMENT):
         return True
     try:
-        return chosen_cluster(read_profiles()) is not None
+        return read_profiles(needed=False).default is not None
     except ConfigError as error:
         fail(str(error))
 
@@ -114,8 +114,11 @@ def _profile(bootstrap_server: str | None, config: str | None) -> tuple[dict[str
     """The properties of the cluster that is named, or is the default, and where they are from; none where none is."""
     if (bootstrap_server or config) and named_by_option.get() is None:
         return {}, ""  # whatever is in the file, and be it broken
-    profiles = read_profiles()
-    name = chosen_cluster(profiles)
+    name = named_cluster()
+    if name is None and os.environ.get(ENVIRONMENT):
+        return {}, ""
+    profiles = read_profiles(needed=name is not None)
+    name = profiles.default if name is None else name
     if name is None:
         return {}, ""
     if not readers_told.get():

@@ -38,6 +38,9 @@ readers_told: ContextVar[bool] = ContextVar("readers_told", default=False)
 
 _SECRET: Final = re.compile(r"password|secret|jaas|\.key$|\.pem$", re.IGNORECASE)
 _DEFAULT: Final = "default"
+_DEFAULT_LINE: Final = re.compile(
+    r"""(?P<key>\s*(?:default|"default"|'default')\s*=\s*)(?:"[^"]*"|'[^']*')(?P<rest>\s*(?:\#.*)?\n?)"""
+)
 _FILE: Final = "config"
 _FIRST_WORDS: Final = frozenset(("bootstrap", "client", "sasl", "security", "ssl"))
 """Of keys: a table so called is a key that is before the first table."""
@@ -82,11 +85,19 @@ class Profiles:
 def profiles_path(environment: Mapping[str, str] | None = None) -> Path:
     """Where the file is, or would be."""
     home = (os.environ if environment is None else environment).get("XDG_CONFIG_HOME")
-    return (Path(home) if home else Path.home() / ".config") / "kohort" / "clusters.toml"
+    if not home:
+        try:
+            home = str(Path.home() / ".config")
+        except RuntimeError:  # a user without a home: there is no such file
+            home = "~/.config"
+    return Path(home) / "kohort" / "clusters.toml"
 
 
-def read_profiles(path: Path | None = None) -> Profiles:
+def read_profiles(path: Path | None = None, *, needed: bool = True) -> Profiles:
     """Reads the file. One that isn't there has no clusters.
+
+    Args:
+        needed: whether a file that this user can't get at is an error, as where a cluster of it is named.
 
     Raises:
         ConfigError: it can't be read, or isn't such a file.
@@ -96,9 +107,10 @@ def read_profiles(path: Path | None = None) -> Profiles:
         with path.open("rb") as file:
             document = tomllib.load(file)
             mode = os.fstat(file.fileno()).st_mode
-    except FileNotFoundError:
-        return Profiles(path, None, {})
     except OSError as error:
+        out_of_reach = isinstance(error, PermissionError | NotADirectoryError)
+        if isinstance(error, FileNotFoundError) or (out_of_reach and not needed):
+            return Profiles(path, None, {})
         raise ConfigError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"{path}: no TOML: {error}") from error
@@ -125,27 +137,40 @@ def is_secret(key: str) -> bool:
     return bool(_SECRET.search(key))
 
 
-def chosen_cluster(profiles: Profiles) -> str | None:
-    """The cluster of `--cluster`, else of the environment, else the file's default; None for none of them.
+def named_cluster() -> str | None:
+    """The cluster of `--cluster`, else of the environment; None for neither.
 
     To be asked only where no other option says which cluster: then credentials of a profile go nowhere but where the
     profile says, unless somebody names both.
     """
-    if (option := named_by_option.get()) is not None:
-        return option
-    if named := os.environ.get(CLUSTER):
-        return named
-    return None if os.environ.get("KOHORT_BOOTSTRAP_SERVERS") else profiles.default
+    option = named_by_option.get()
+    return (os.environ.get(CLUSTER) or None) if option is None else option
 
 
 def with_default(text: str, name: str | None) -> str:
-    """The file's text with another default, or none. All else stays as it is, with comments."""
+    """The file's text with another default, or none. All else stays as it is, with comments.
+
+    Raises:
+        ConfigError: it is written in a way that isn't understood here.
+    """
+    new = _with_default(text, name)
+    try:
+        found = tomllib.loads(new).get(_DEFAULT)
+    except tomllib.TOMLDecodeError:
+        found = ""
+    if found != name:
+        raise ConfigError("how its default is written isn't understood: change it in the file yourself")
+    return new
+
+
+def _with_default(text: str, name: str | None) -> str:
     lines = text.splitlines(keepends=True)
     head = next((at for at, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    wanted = [] if name is None else [f'default = "{name}"\n']
     for at in range(head):
-        if re.match(r"\s*default\s*=", lines[at]):
-            return "".join([*lines[:at], *wanted, *lines[at + 1 :]])
+        if (there := _DEFAULT_LINE.fullmatch(lines[at])) is not None:
+            changed = "" if name is None else f'{there["key"]}"{name}"{there["rest"]}'
+            return "".join([*lines[:at], changed, *lines[at + 1 :]])
+    wanted = [] if name is None else [f'default = "{name}"\n']
     return "".join([*wanted, *(["\n"] if wanted and lines else []), *lines])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -170,7 +169,7 @@ async def _certificate_end(address: Address, config: ClientConfig) -> datetime |
     try:
         async with time_limit(_PROBE_MS / 1000):
             _, writer = await asyncio.open_connection(host, port, ssl=tls_context(config), server_hostname=host)
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, UnicodeError):
         return None  # connecting has said so
     certificate = writer.get_extra_info("peercert") or {}
     writer.transport.abort()
@@ -198,7 +197,7 @@ def _is_local(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost" or host == socket.gethostname()
+        return host == "localhost"
 
 
 def _shown(address: Address) -> str:

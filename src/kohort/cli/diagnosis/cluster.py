@@ -60,7 +60,7 @@ async def cluster_findings(
 
     Args:
         named: whether somebody has named the cluster.
-        timeout: for each look, in seconds.
+        timeout: of each request, in seconds.
         look_again_s: how long a group may rebalance before it is told of.
     """
     answers = await ask_all(config.addresses, config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _WouldRunError(BaseException):
-    """A program calls `run`: its application is as it is to be. Not an Exception, which a program may catch."""
+    """A program calls `run` or `start`: its application is as it is to be. No Exception, which a program may catch."""
 
     def __init__(self, application: StreamsApp) -> None:
         super().__init__()
@@ -27,6 +27,8 @@ class _WouldRunError(BaseException):
 def load_program(place: str) -> StreamsApp:
     """The application of a program. It isn't run: where the program would, loading it ends.
 
+    The program sees arguments as if it were called without any, and what it prints goes to standard error.
+
     Args:
         place: a file of Python; with `:NAME`, what the application is called there, or a function that makes it. Or
             MODULE:NAME.
@@ -34,7 +36,7 @@ def load_program(place: str) -> StreamsApp:
     What isn't there ends the command. What the program itself raises is raised.
     """
     path, _, name = place.partition(":")
-    with _run_intercepted():
+    with _run_intercepted(), _as_if_called(path), redirect_stdout(sys.stderr):
         try:
             if not path.endswith(".py"):
                 return load_application(place)
@@ -78,12 +80,23 @@ def _none(path: Path, name: str, there: dict[str, StreamsApp]) -> NoReturn:
 def _run_intercepted() -> Iterator[None]:
     from kohort.spark.app import StreamsApp
 
-    def run(self: StreamsApp, *_: object, **__: object) -> None:
+    def run(self: StreamsApp, *_: object, **__: object) -> NoReturn:
         raise _WouldRunError(self)
 
-    before = StreamsApp.run
-    StreamsApp.run = run  # type: ignore[method-assign]
+    before = StreamsApp.run, StreamsApp.start
+    StreamsApp.run = StreamsApp.start = run  # type: ignore[method-assign]
     try:
         yield
     finally:
-        StreamsApp.run = before  # type: ignore[method-assign]
+        StreamsApp.run, StreamsApp.start = before  # type: ignore[method-assign]
+
+
+@contextmanager
+def _as_if_called(place: str) -> Iterator[None]:
+    """A program that reads its arguments isn't to take those of `kohort doctor` for its own."""
+    before = sys.argv
+    sys.argv = [place]
+    try:
+        yield
+    finally:
+        sys.argv = before

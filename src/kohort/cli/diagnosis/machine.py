@@ -99,7 +99,7 @@ def java_findings(environment: Mapping[str, str], *, needed: bool) -> Iterator[F
     if java is None:
         yield _Machine(level, "there is no Java", why, _JAVA)
         return
-    if home and not Path(java).is_file():
+    if home and not os.path.isfile(java):  # noqa: PTH113 (Path's raises where one may not look)
         remedy = "have JAVA_HOME name the directory above bin/java, or unset it: then the java of PATH is taken"
         yield _Machine(level, f"JAVA_HOME={home} has no bin/java", f"{why} It is looked for there alone.", remedy)
         return
@@ -183,7 +183,7 @@ def name_findings() -> Iterator[Finding]:
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)
-    except OSError:
+    except (OSError, UnicodeError):
         yield _Machine(
             Level.WARNING, f"this machine's own name, {name}, has no address",
             "Spark looks it up when it starts, and fails or waits.",
@@ -209,8 +209,9 @@ def cache_findings(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def existing(directory: Path) -> Path:
-    """The directory, or that above it which is there."""
-    return next((each for each in (directory, *directory.absolute().parents) if each.exists()), Path("/"))
+    """The directory, or that above it which is there, as far as this user may look."""
+    above = (directory, *directory.absolute().parents)
+    return next((each for each in above if os.path.exists(each)), Path("/"))  # noqa: PTH110 (Path's raises there)
 
 
 def may_write(directory: Path) -> bool:

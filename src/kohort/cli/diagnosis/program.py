@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kohort import extras
 from kohort.cli.client.errors import explain
 from kohort.cli.diagnosis.finding import Finding, Level
-from kohort.cli.diagnosis.machine import disk_findings, existing, may_write
+from kohort.cli.diagnosis.machine import disk_findings, existing, java_findings, may_write
 from kohort.client.admin import Admin
 from kohort.client.errors import ClientError
 from kohort.plurals import several
@@ -30,28 +35,55 @@ _Program = partial(Finding, "program")
 
 def not_loaded(place: str, error: BaseException) -> Finding:
     """A program that raises while it is loaded: what, and in which line of whose file."""
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    where = "" if at is None else f", at {at.tb_frame.f_code.co_filename}:{at.tb_lineno}"
-    what = f"{place} can't be loaded: {type(error).__name__}: {error}{where}"
+    what = f"{place} can't be loaded: {_said(place, error)}"
     return _Program(Level.WRONG, what, "It would end in the same way when it is started.", "mend that line")
 
 
-def compiled_findings(application: StreamsApp) -> tuple[list[Finding], Program | tuple[CompiledQueue, ...] | None]:
+def _said(place: str, error: BaseException) -> str:
+    """An error in a line, with the line of the program that it is of: not that of a package which the program calls."""
+    kind = type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename and os.path.isfile(error.filename):  # noqa: PTH113
+        return f"{kind}: {error.msg}, at {error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = _own_directory(place)
+    at = next((each for each in reversed(frames) if _is_own(each.filename, own)), frames[-1] if frames else None)
+    text = next(iter(str(error).strip().splitlines()), "")
+    return f"{kind}: {text}" + ("" if at is None else f", at {at.filename}:{at.lineno}")
+
+
+def _own_directory(place: str) -> Path:
+    path = place.partition(":")[0]
+    return Path(path).absolute().parent if path.endswith(".py") else Path.cwd()
+
+
+def _is_own(filename: str, directory: Path) -> bool:
+    """Whether a file is of a program in that directory, and not of a package that is installed, maybe below it."""
+    path, kohort = Path(filename), Path(extras.__file__).parent
+    return path.is_relative_to(directory) and not path.is_relative_to(kohort) and "site-packages" not in path.parts
+
+
+def compiled_findings(
+    application: StreamsApp, place: str
+) -> tuple[list[Finding], Program | tuple[CompiledQueue, ...] | None]:
     """Compiles an application, which starts Spark; what came of it, and the program if it can be one."""
+    from kohort.spark.app import compiled
     from kohort.spark.errors import ProgramError
     from kohort.spark.program.notes import Unbounded
 
     name = application.settings.application_id
+    if any(each.level is Level.WRONG for each in java_findings(os.environ, needed=True)):
+        why = "Spark compiles it, and doesn't start without Java."
+        return [_Program(Level.WRONG, f"{name} can't be compiled here", why, "see what is wrong with Java")], None
     try:
-        application.describe()
-        if application._queues:
-            queues = application.compile_queues()
-            return [_Program(Level.FINE, f"{name}: {several(len(queues), 'queue')}")], queues
-        program = application.compile()
+        with redirect_stdout(sys.stderr):  # whatever the program prints, too
+            program = compiled(application)
     except ProgramError as error:
         return [_Program(Level.WRONG, str(error), "The program can't run as it is written.")], None
+    except Exception as error:  # of Spark, or of functions of the program
+        what = f"{name} can't be compiled: {_said(place, error)}"
+        return [_Program(Level.WRONG, what, "It would end in the same way when it is started.")], None
+    if isinstance(program, tuple):
+        return [_Program(Level.FINE, f"{name}: {several(len(program), 'queue')}")], program
     found = [_Program(Level.FINE, f"{name} compiles; its sub-topologies: {len(program.subtopologies)}")]
     for each in program.notes:
         if isinstance(each, Unbounded):
@@ -183,7 +215,7 @@ def _registered(thing: object) -> Iterator[Any]:
 def state_findings(directory: Path, application_id: str) -> Iterator[Finding]:
     """The directory of stores: whether it can be written, has room, and outlives a restart of the machine."""
     own = directory / application_id
-    if not may_write(own if own.exists() else directory):
+    if not may_write(own):
         yield _Program(
             Level.WRONG, f"state_dir {directory} can't be written", f"Stores are kept there. There is {existing(own)}.",
             "let the user who runs the program own it, or name another with state_dir",

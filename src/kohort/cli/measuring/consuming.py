@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.cli.data.progress import Progress
@@ -52,11 +53,16 @@ class ConsumingMeasure:
                 self._consumer.seek(at, first[at])
             while left and (self._records is None or outcome.records < self._records):
                 polled = await self._path.poll(self._consumer, _POLL_MS)
-                if polled is not None:
-                    self._count(polled.records, len(polled.offsets), time.perf_counter() - began)
+                if polled is not None and polled.partition in left:
+                    count = bisect_left(polled.offsets, left[polled.partition])  # what came later isn't measured
+                    if self._records is not None:
+                        count = min(count, self._records - outcome.records)
+                    if count:
+                        self._count(polled.records[:count], count, time.perf_counter() - began)
                 for at in [*left]:  # the positions, as a log may end with what isn't a record
                     if (self._consumer.position(at) or 0) >= left[at]:
                         del left[at]
+                        self._consumer.pause(at)
         except asyncio.CancelledError:
             outcome.interrupted = True
 

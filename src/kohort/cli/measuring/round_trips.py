@@ -89,6 +89,8 @@ class RoundTripMeasure:
     async def _read_all(self, sending: asyncio.Task[None]) -> None:
         last: float | None = None
         while self.outcome.records < self._records:
+            if sending.done():
+                sending.result()  # raises what isn't the cluster's fault
             records = await self._consumer.poll(timeout_ms=_POLL_MS)
             now = time.perf_counter()
             for each in records:

@@ -24,7 +24,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from kohort import __version__
-from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.lag import StandbyLag
 from kohort.spark.monitoring.overview import Overview
 
@@ -75,6 +75,12 @@ class Metrics(Listener):
         registry.register(_Gauges(overview, standby_lags))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
+
+    def tasks(self, now: TasksNow) -> None:
+        # Alerts compare with what was before the first epoch: none.
+        for subtopology in {task.rpartition("_")[0] for task in now.active}:
+            self._process.labels(subtopology)
+            self._latency.labels(subtopology)
 
     def epoch(self, done: EpochDone) -> None:
         subtopology = done.subtopology

@@ -208,9 +208,17 @@ class OpenTelemetry(Listener):
             if loop is None or loop is _running_loop():
                 self._found = self._collect()
             else:
-                self._found = asyncio.run_coroutine_threadsafe(self._collect_here(), loop).result(_PATIENCE_S)
-            self._found_at = now
+                self._ask(loop)
+            self._found_at = self._clock()
         return self._found
+
+    def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Has the loop collect. If it is held up, what was found last stays, and isn't asked for by each metric."""
+        asked = asyncio.run_coroutine_threadsafe(self._collect_here(), loop)
+        try:
+            self._found = asked.result(_PATIENCE_S)
+        except TimeoutError:
+            asked.cancel()
 
     def _collect(self) -> Mapping[str, Metric]:
         return {} if self._registry is None else {family.name: family for family in self._registry.collect()}

@@ -11,6 +11,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ from kohort.spark.class_archive import archive_path, option
 from kohort.spark.errors import ApplicationError
 
 _SECONDS: Final = 600
+_JAVA_S: Final = 120
+"""How long Java may take to write and to end when Python is killed."""
+_UNUSED_S: Final = 90 * 86_400
 _ROWS: Final = [
     {"carrier": "AA", "delay": 12.0, "at": "2013-01-01T05:00:00Z"},
     {"carrier": "UA", "delay": 3.0, "at": "2013-01-01T06:30:00Z"},
@@ -27,7 +31,8 @@ _ROWS: Final = [
 def make_archive() -> Path:
     """Makes the archive of this Java and this Spark, which takes about half a minute, or replaces it; says where it is.
 
-    Sessions that run meanwhile, or use an earlier one, aren't disturbed.
+    Sessions that run meanwhile, or use an earlier one, aren't disturbed. Archives that nothing has used for 90 days, as
+    those of a Java that was replaced, are removed, and so is what is left of one that wasn't finished.
 
     Raises:
         ApplicationError: it can't be made; says why.
@@ -41,10 +46,12 @@ def make_archive() -> Path:
     unfinished = path.with_suffix(f".{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _tidy(path.parent, "*.part", 2 * _SECONDS)
         said = _train(unfinished)
         if not _is_complete(unfinished):
             raise ApplicationError(f"the JVM wrote no archive. It said:\n{said.strip()}")
         unfinished.replace(path)
+        _tidy(path.parent, "*.jsa", _UNUSED_S)
     except OSError as error:
         raise ApplicationError(f"can't write {path}: {error.strerror or error}") from None
     finally:
@@ -62,14 +69,26 @@ def _train(path: Path) -> str:
     )
     try:
         said, _ = process.communicate(timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise ApplicationError(f"the session in which it is made hasn't ended after {_SECONDS} s") from None
-    finally:
+    except BaseException as error:
         process.kill()
         process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_JAVA_S)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise ApplicationError(f"the session in which it is made hasn't ended after {_SECONDS} s") from None
+        raise
     if process.returncode:
         raise ApplicationError(f"the session in which it is made failed. It said:\n{said.strip()[-2000:]}")
     return said
+
+
+def _tidy(directory: Path, pattern: str, seconds: float) -> None:
+    """Removes what nobody has read or written for so long."""
+    for file in directory.glob(pattern):
+        with contextlib.suppress(OSError):
+            state = file.stat()
+            if max(state.st_atime, state.st_mtime) < time.time() - seconds:
+                file.unlink()
 
 
 def _is_complete(path: Path) -> bool:
