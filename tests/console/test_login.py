@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from kohort.console.desk import desk_of
 from kohort.console.login import ScramLogin, TokenLogin
 from kohort.console.server import ConsoleServer, Policy
 from kohort.console.sessions import IDLE_S, LONGEST_S, MOST, Sessions
-from kohort.console.throttle import FREE
+from kohort.console.throttle import FREE, Throttle
 from kohort.console.words import NOTHING
 from kohort.testing import Broker
 from tests.console.running import Console, console, console_at, hidden
@@ -29,7 +29,7 @@ TOKEN = b"0123456789abcdef"
 
 
 @asynccontextmanager
-async def locked(write: bool = False) -> AsyncIterator[tuple[Console, io.StringIO]]:
+async def locked(write: bool = False, now: float = 0.0) -> AsyncIterator[tuple[Console, io.StringIO]]:
     """A console that asks for a token."""
     log = io.StringIO()
     async with Broker() as broker:
@@ -39,7 +39,7 @@ async def locked(write: bool = False) -> AsyncIterator[tuple[Console, io.StringI
             await admin.group_offsets.alter("billing", {TopicPartition("orders", 0): 0})
             desk = desk_of(admin, admin._cluster.config, 2.0)
             await desk.watcher.look()
-            policy = Policy(TokenLogin(TOKEN, desk), write, AuditLog(stream=log))
+            policy = Policy(TokenLogin(TOKEN, desk), write, AuditLog(stream=log), throttle=Throttle(lambda: now))
             async with console(servers, policy=policy) as at:
                 yield at, log
 
@@ -157,9 +157,28 @@ def test_sessions_end_by_themselves_and_there_are_not_any_number() -> None:
     assert sessions.use(some[0])
     begin("one more")
     assert ended[2:] == ["1"]
+    begin("9")
+    assert ended[3:] == ["9"]  # their own first
+    begin("one more")
+    begin("and one")
+    assert ended[4:] == ["one more", "2"]
     sessions.end_all()
     sessions.end(busy)
-    assert len(ended) == MOST + 3
+    assert len(ended) == MOST + 6
+
+
+def test_what_is_being_done_keeps_a_sessions_connections() -> None:
+    ended: list[str] = []
+    sessions, desk = Sessions(lambda: 0.0), cast(Any, None)
+    session = sessions.begin("alice", desk, lambda: ended.append("alice"))
+    session.hold()
+    sessions.end(session)
+    assert sessions.find(session.visitor) is None
+    assert not ended
+    session.release()
+    assert ended == ["alice"]
+    sessions.end(session)
+    assert ended == ["alice"]
 
 
 def test_everybody_sees_and_does_what_they_may_by_their_own_name() -> None:
