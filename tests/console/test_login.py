@@ -233,6 +233,32 @@ def test_everybody_sees_and_does_what_they_may_by_their_own_name() -> None:
         asyncio.run(whole(broker))
 
 
+def test_sessions_of_one_user_have_one_desk() -> None:
+    async def whole(broker: Broker) -> None:
+        login = ScramLogin(broker.security.admin.config, every=0.2, timeout_ms=15_000)
+        first, second = [await login.enter("alice", "alice-password") for _ in range(2)]
+        assert first.desk is second.desk
+        first.end()
+        third = await login.enter("alice", "alice-password")
+        assert third.desk is second.desk
+        broker.security.add_user("alice", "another-password")
+        other = await login.enter("alice", "another-password")
+        assert other.desk is not second.desk  # it was entered by another password
+        assert len(login._running) == 2
+        for each in (second, third, other):
+            each.end()
+        await asyncio.gather(*login._running, return_exceptions=True)
+        assert not login._shared
+        fourth = await login.enter("alice", "another-password")
+        assert fourth.desk is not other.desk
+        await login.close()
+        assert not login._running
+
+    with Broker(secure=True) as broker:
+        broker.security.add_user("alice", "alice-password")
+        asyncio.run(whole(broker))
+
+
 def test_growth_records_placement_and_stores_are_those_of_who_asks() -> None:
     """One console, two people: the first sees all, before and after the second, who may see half of it."""
 

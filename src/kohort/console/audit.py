@@ -17,7 +17,7 @@ _SHORT: Final = 300
 """Characters of what strangers say."""
 
 _REFUSALS: Final = 60
-"""Lines a minute of what was refused, of each action: who may do nothing can't fill the disk, nor hide other refusals."""
+"""Lines a minute of what was refused, for each action: who may do nothing can't fill the disk, nor hide the rest."""
 
 _MINUTE_S: Final = 60.0
 

@@ -20,7 +20,7 @@ LONGEST_S: Final = 43_200.0
 """And after so long, whatever is asked."""
 
 MOST: Final = 32
-"""Sessions at a time; of more one ends: first of who begins another, else of who has most, that which was used longest ago."""
+"""Sessions at a time; of more, one ends: of who begins another, or else of who has most, the one used longest ago."""
 
 _VISITOR: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
