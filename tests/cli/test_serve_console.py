@@ -91,7 +91,8 @@ def test_without_its_console_the_broker_goes_on(start: Start, tmp_path: Path) ->
     process.terminate()
     code, _, err = ended(process)
     assert code == 0
-    assert "the console doesn't start code=1; the broker goes on without" in err
+    assert "the console doesn't start" in err
+    assert "the broker goes on without" in err
 
 
 @pytest.mark.parametrize("starting", [True, False])
