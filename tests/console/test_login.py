@@ -12,11 +12,12 @@ from typing import Any, cast
 import pytest
 
 from kohort.client.admin import Acl, AclOperation, AclResource, Admin
+from kohort.client.administration.topics import Topics
 from kohort.client.streams_member import StreamsMember, Subtopology, Topology
 from kohort.client.types import TopicPartition
 from kohort.console.audit import AuditLog
 from kohort.console.desk import desk_of
-from kohort.console.login import ScramLogin, TokenLogin
+from kohort.console.login import Entered, ScramLogin, TokenLogin
 from kohort.console.server import ConsoleServer, Policy
 from kohort.console.sessions import IDLE_S, LONGEST_S, MOST, Sessions
 from kohort.console.throttle import FREE, Throttle
@@ -231,6 +232,36 @@ def test_everybody_sees_and_does_what_they_may_by_their_own_name() -> None:
               for resource, name, operation in rules)
         )  # fmt: skip
         asyncio.run(whole(broker))
+
+
+def test_who_logs_out_keeps_the_connections_for_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def whole() -> None:
+        ended, begun, goes_on = [], asyncio.Event(), asyncio.Event()
+        enter, delete = TokenLogin.enter, Topics.delete
+
+        async def enter_here(self: TokenLogin, name: str, secret: str) -> Entered:
+            return (await enter(self, name, secret))._replace(end=lambda: ended.append(name))
+
+        async def delete_slowly(self: Topics, *topics: Any) -> None:
+            begun.set()
+            await goes_on.wait()
+            await delete(self, *topics)
+
+        monkeypatch.setattr(TokenLogin, "enter", enter_here)
+        monkeypatch.setattr(Topics, "delete", delete_slowly)
+        async with locked(write=True) as (at, log):
+            await log_in(at, TOKEN.decode())
+            planned = await at.plan("topic", "orders", "delete-topic")
+            confirmed = asyncio.create_task(at.confirm(planned))
+            await begun.wait()
+            await at.post("/logout", form_token=hidden(planned, "form_token"))
+            assert not ended
+            goes_on.set()
+            assert "is deleted" in await confirmed
+            assert len(ended) == 1
+            assert [each["result"] for each in lines(log)][-3:] == ["begun", "done", "done"]
+
+    asyncio.run(whole())
 
 
 def test_sessions_of_one_user_have_one_desk() -> None:
