@@ -14,8 +14,10 @@ from typing import IO
 
 import pytest
 
+from kohort.cli.console_access import ConsoleAccess
 from kohort.client.admin import Admin
 from kohort.client.types import TopicPartition
+from kohort.console.audit import AuditLog
 from kohort.testing import Broker
 from tests.certificates import Certificates
 from tests.cli.support import invoke
@@ -72,6 +74,13 @@ def test_others_than_this_machine_are_told_of() -> None:
         assert address.startswith("http://0.0.0.0:")
         assert process.stderr is not None
         assert "others than this machine may reach it" in process.stderr.readline()
+
+
+@pytest.mark.parametrize(("write", "token", "warned"), [(True, None, True), (True, b"t", False), (False, None, False)])
+def test_changes_by_any_account_of_this_machine_are_warned_of(write: bool, token: bytes | None, warned: bool) -> None:
+    """The password in the console's settings is one that other accounts can't read."""
+    access = ConsoleAccess(token=token, by_user=False, tls=None, write=write, audit=AuditLog(), uses_sasl=True)
+    assert ("any account of this machine" in access.warning("127.0.0.1")) is warned
 
 
 def test_addresses_of_ip_version_6_are_in_brackets() -> None:

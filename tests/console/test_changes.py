@@ -15,7 +15,7 @@ from kohort.client.admin import Admin
 from kohort.client.consumer import Consumer
 from kohort.client.producer import Producer
 from kohort.client.types import TopicPartition
-from kohort.console.audit import AuditLog
+from kohort.console.audit import AuditLog, Who
 from kohort.console.server import Policy
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.testing import Broker
@@ -269,7 +269,8 @@ def test_what_makes_no_sense_is_said(servers: str, action: str, fields: dict[str
                 assert said in text
                 assert 'name="plan"' not in text
                 page_of(text)
-            assert log == []
+            refused = [(each["result"], each["target"]) for each in log]
+            assert refused == ([("refused", "orders")] if said == "INVALID_CONFIG" else [])  # the brokers refuse it
 
     asyncio.run(whole())
 
@@ -303,6 +304,69 @@ def test_nothing_is_done_that_cannot_be_written_down(servers: str, monkeypatch: 
             monkeypatch.setattr(AuditLog, "refused", lambda *_, **__: None)
             assert "No space left on device" in await at.confirm(planned, 503)
             assert await committed(admin, "unwritten") == {P0: 1}
+
+    asyncio.run(whole())
+
+
+def test_what_was_done_is_said_even_if_it_cannot_be_written_down(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def whole() -> None:
+        async with writing(servers) as (at, admin, log):
+            await admin.group_offsets.alter("half-written", {P0: 1})
+            planned = await at.plan("group", "half-written", "delete-group")
+            write = AuditLog.write
+
+            def soon_full(self: AuditLog, who: Who, result: str, **told: Any) -> None:
+                if result != "begun":
+                    raise OSError(28, "No space left on device")
+                write(self, who, result, **told)
+
+            monkeypatch.setattr(AuditLog, "write", soon_full)
+            page = await at.confirm(planned)
+            assert "half-written is deleted" in page
+            assert "The audit log doesn&#39;t say so: it can&#39;t be written (No space left on device)." in page
+            assert "half-written" not in {each.group_id for each in await admin.groups.list()}
+            assert [each["result"] for each in log] == ["begun"]
+
+    asyncio.run(whole())
+
+
+def test_checks_that_are_refused_are_written_down(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def whole() -> None:
+        async with writing(servers) as (at, admin, log):
+            await admin.group_offsets.alter("checked", {P0: 1})
+            planned = await at.plan("group", "checked", "delete-group")
+
+            async def refuse(*_: object, **__: object) -> None:
+                raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+            monkeypatch.setattr("kohort.client.administration.groups.Groups.describe", refuse)
+            await at.confirm(planned, 502)
+            fields = {"action": "delete-group", "group": "checked", "form_token": hidden(planned, "form_token")}
+            await at.post("/change", 502, **fields)
+            assert [(each["result"], each["target"]) for each in log] == [("refused", "checked")] * 2
+            assert "GROUP_AUTHORIZATION_FAILED" in log[0]["why"]
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"a=\xff"),
+        ("application/x-www-form-urlencoded; charset=none-such", b"a=b"),
+        ("multipart/form-data", b"a"),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\na\r\n--x--\r\n"),
+    ],
+)
+def test_forms_that_no_browser_sends(servers: str, kind: str, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async def whole() -> None:
+        async with writing(servers) as (at, _, __):
+            headers = {"Origin": f"http://127.0.0.1:{at.port}", "Content-Type": kind}
+            for path in ("/change", "/change/confirm"):
+                async with at.http.post(path, data=body, headers=headers) as answer:
+                    assert answer.status == 400
+                    assert "the form can&#39;t be read" in await answer.text()
+            assert not caplog.records
 
     asyncio.run(whole())
 

@@ -7,19 +7,20 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kohort.client.admin import Acl, AclOperation, AclResource, Admin
+from kohort.client.administration.topics import Topics
 from kohort.client.streams_member import StreamsMember, Subtopology, Topology
 from kohort.client.types import TopicPartition
 from kohort.console.audit import AuditLog
 from kohort.console.desk import desk_of
-from kohort.console.login import ScramLogin, TokenLogin
+from kohort.console.login import Entered, ScramLogin, TokenLogin
 from kohort.console.server import ConsoleServer, Policy
 from kohort.console.sessions import IDLE_S, LONGEST_S, MOST, Sessions
-from kohort.console.throttle import FREE
+from kohort.console.throttle import FREE, Throttle
 from kohort.console.words import NOTHING
 from kohort.testing import Broker
 from tests.console.running import Console, console, console_at, hidden
@@ -29,7 +30,7 @@ TOKEN = b"0123456789abcdef"
 
 
 @asynccontextmanager
-async def locked(write: bool = False) -> AsyncIterator[tuple[Console, io.StringIO]]:
+async def locked(write: bool = False, now: float = 0.0) -> AsyncIterator[tuple[Console, io.StringIO]]:
     """A console that asks for a token."""
     log = io.StringIO()
     async with Broker() as broker:
@@ -39,7 +40,7 @@ async def locked(write: bool = False) -> AsyncIterator[tuple[Console, io.StringI
             await admin.group_offsets.alter("billing", {TopicPartition("orders", 0): 0})
             desk = desk_of(admin, admin._cluster.config, 2.0)
             await desk.watcher.look()
-            policy = Policy(TokenLogin(TOKEN, desk), write, AuditLog(stream=log))
+            policy = Policy(TokenLogin(TOKEN, desk), write, AuditLog(stream=log), throttle=Throttle(lambda: now))
             async with console(servers, policy=policy) as at:
                 yield at, log
 
@@ -157,9 +158,28 @@ def test_sessions_end_by_themselves_and_there_are_not_any_number() -> None:
     assert sessions.use(some[0])
     begin("one more")
     assert ended[2:] == ["1"]
+    begin("9")
+    assert ended[3:] == ["9"]  # their own first
+    begin("one more")
+    begin("and one")
+    assert ended[4:] == ["one more", "2"]
     sessions.end_all()
     sessions.end(busy)
-    assert len(ended) == MOST + 3
+    assert len(ended) == MOST + 6
+
+
+def test_what_is_being_done_keeps_a_sessions_connections() -> None:
+    ended: list[str] = []
+    sessions, desk = Sessions(lambda: 0.0), cast(Any, None)
+    session = sessions.begin("alice", desk, lambda: ended.append("alice"))
+    session.hold()
+    sessions.end(session)
+    assert sessions.find(session.visitor) is None
+    assert not ended
+    session.release()
+    assert ended == ["alice"]
+    sessions.end(session)
+    assert ended == ["alice"]
 
 
 def test_everybody_sees_and_does_what_they_may_by_their_own_name() -> None:
@@ -211,6 +231,62 @@ def test_everybody_sees_and_does_what_they_may_by_their_own_name() -> None:
             *(Acl(resource, name, "User:alice", operation)
               for resource, name, operation in rules)
         )  # fmt: skip
+        asyncio.run(whole(broker))
+
+
+def test_who_logs_out_keeps_the_connections_for_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def whole() -> None:
+        ended, begun, goes_on = [], asyncio.Event(), asyncio.Event()
+        enter, delete = TokenLogin.enter, Topics.delete
+
+        async def enter_here(self: TokenLogin, name: str, secret: str) -> Entered:
+            return (await enter(self, name, secret))._replace(end=lambda: ended.append(name))
+
+        async def delete_slowly(self: Topics, *topics: Any) -> None:
+            begun.set()
+            await goes_on.wait()
+            await delete(self, *topics)
+
+        monkeypatch.setattr(TokenLogin, "enter", enter_here)
+        monkeypatch.setattr(Topics, "delete", delete_slowly)
+        async with locked(write=True) as (at, log):
+            await log_in(at, TOKEN.decode())
+            planned = await at.plan("topic", "orders", "delete-topic")
+            confirmed = asyncio.create_task(at.confirm(planned))
+            await begun.wait()
+            await at.post("/logout", form_token=hidden(planned, "form_token"))
+            assert not ended
+            goes_on.set()
+            assert "is deleted" in await confirmed
+            assert len(ended) == 1
+            assert [each["result"] for each in lines(log)][-3:] == ["begun", "done", "done"]
+
+    asyncio.run(whole())
+
+
+def test_sessions_of_one_user_have_one_desk() -> None:
+    async def whole(broker: Broker) -> None:
+        login = ScramLogin(broker.security.admin.config, every=0.2, timeout_ms=15_000)
+        first, second = [await login.enter("alice", "alice-password") for _ in range(2)]
+        assert first.desk is second.desk
+        first.end()
+        third = await login.enter("alice", "alice-password")
+        assert third.desk is second.desk
+        broker.security.add_user("alice", "another-password")
+        other = await login.enter("alice", "another-password")
+        assert other.desk is not second.desk  # it was entered by another password
+        assert len(login._running) == 2
+        for each in (second, third, other):
+            each.end()
+        await asyncio.gather(*login._running, return_exceptions=True)
+        assert not login._shared
+        fourth = await login.enter("alice", "another-password")
+        assert fourth.desk is not other.desk
+        await login.close()
+        assert not login._running
+
+    with Broker(secure=True) as broker:
+        broker.security.add_user("alice", "alice-password")
         asyncio.run(whole(broker))
 
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, check_timeout, client_config
+from kohort.cli.console_child import PORT_TAKEN, TOKEN_VARIABLE
 from kohort.cli.terminal import err, fail
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Coroutine
+    from typing import Any
 
     from kohort.cli.console_access import ConsoleAccess
     from kohort.client.config import ClientConfig
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from kohort.schema_registry.client import RegistryClient
 
 DEFAULT_PORT: Final = 8090
-TOKEN_VARIABLE: Final = "KOHORT_CONSOLE_TOKEN"
 
 REGISTRY_S: Final = 3.0
 """Time for a schema registry to answer: a page waits for it."""
@@ -128,7 +129,12 @@ def command(
     )
 
     async def body() -> None:
-        await _serve(settings, access, host, port, names, every, timeout, decoder, stores, ends_with_stdin)
+        taken = PORT_TAKEN if ends_with_stdin else 1
+        serving = _serve(settings, access, host, port, names, every, timeout, decoder, stores, taken)
+        if ends_with_stdin:
+            await _until_stdin_ends(serving)
+        else:
+            await serving
 
     run(body, loop_factory=uvloop.new_event_loop)
 
@@ -143,8 +149,9 @@ async def _serve(
     timeout: float,
     decoder: RecordDecoder,
     stores: bool,
-    ends_with_stdin: bool,
+    taken: int,
 ) -> None:
+    """Runs the console; exits with `taken` if it can't listen."""
     import asyncio
 
     from kohort.client.admin import Admin
@@ -172,26 +179,21 @@ async def _serve(
             try:
                 await server.start()
             except OSError as error:
-                fail(f"can't listen on {host}, port {port}: {error.strerror or error}", 1)
+                fail(f"can't listen on {host}, port {port}: {error.strerror or error}", taken)
             typer.echo(f"{access.scheme}://{_bracketed(host)}:{server.port}/")
             if warning := access.warning(host):
                 err.print(warning, markup=False, soft_wrap=True)
             # With a login by users, everybody has a desk of their own, and nobody sees this one.
-            work = asyncio.create_task(asyncio.Event().wait() if access.by_user else desk.run())
-            if ends_with_stdin:
-                _end_with_stdin(work)
-            try:
-                await work
-            except asyncio.CancelledError:
-                if not (ends_with_stdin and work.cancelled()):
-                    raise
+            await (asyncio.Event().wait() if access.by_user else desk.run())
         finally:
             await server.close()
 
 
-def _end_with_stdin(work: asyncio.Task[object]) -> None:
-    """Cancels what runs when standard input ends, as it does with the process that has the other end."""
+async def _until_stdin_ends(serving: Coroutine[Any, Any, None]) -> None:
+    """Serves until standard input ends, as it does with the process that has the other end."""
     import asyncio
+
+    work = asyncio.create_task(serving)
 
     def read() -> None:
         if not os.read(0, 4096):
@@ -199,6 +201,11 @@ def _end_with_stdin(work: asyncio.Task[object]) -> None:
             work.cancel()
 
     asyncio.get_running_loop().add_reader(0, read)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not work.cancelled():
+            raise
 
 
 def _registry(url: str | None, auth: Path | None, ca: Path | None) -> RegistryClient | None:

@@ -25,6 +25,7 @@ class ConsoleAccess:
         tls: of the port; None for plain HTTP.
         write: whether anything may be changed.
         audit: is told of changes.
+        uses_sasl: whether the console's user has rights of its own in the cluster.
     """
 
     token: bytes | None
@@ -32,6 +33,7 @@ class ConsoleAccess:
     tls: ssl.SSLContext | None
     write: bool
     audit: AuditLog
+    uses_sasl: bool
 
     @property
     def scheme(self) -> str:
@@ -48,9 +50,15 @@ class ConsoleAccess:
 
     def warning(self, host: str) -> str:
         """What should be thought of where it listens; "" if nothing."""
+        asks = self.by_user or self.token is not None
         if is_loopback(host):
+            if self.write and self.uses_sasl and not asks:
+                return (
+                    "any account of this machine may change what this user may: nobody is asked who they are, without "
+                    "--login scram or --token-file"
+                )
             return ""
-        if not self.by_user and self.token is None:
+        if not asks:
             what = "read and change what this user may" if self.write else "read what this user may"
             return f"others than this machine may reach it, and {what}: nobody is asked who they are"
         if self.tls is None:
@@ -101,4 +109,6 @@ def console_access(
         audit = AuditLog(None if audit_log is None else Path(audit_log))
     except OSError as error:
         fail(f"--audit-log {audit_log}: {error.strerror or error}", 1)
-    return ConsoleAccess(token=given, by_user=login is not None, tls=access.server, write=write, audit=audit)
+    return ConsoleAccess(
+        token=given, by_user=login is not None, tls=access.server, write=write, audit=audit, uses_sasl=uses_sasl
+    )

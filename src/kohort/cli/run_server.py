@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
+    import asyncio
+
     from kohort.broker.broker import Broker
     from kohort.broker.config import Settings
     from kohort.broker.config.listeners import Endpoint
@@ -304,9 +306,10 @@ def _run(
                 _tell_settings(secured, server, log, options)
             if options.console:
                 console = _console(options, server, secured)
-                log.info("console address=%s", await console.start())
-            _announce(server, log)
-            await stop.wait()
+                await _start(console, stop, log)
+            if not stop.is_set():
+                _announce(server, log)
+                await stop.wait()
         finally:
             if console is not None:
                 await console.stop()
@@ -341,7 +344,21 @@ def _console(options: ServeOptions, server: Server, secured: Secured | None) -> 
         wanted += ["--port", options.console_port]
     if options.console_write:
         wanted.append("--write")
-    return ConsoleBeside(wanted)
+    return ConsoleBeside(wanted, by_user=secured is not None)
+
+
+async def _start(console: ConsoleBeside, stop: asyncio.Event, log: Any) -> None:
+    """Starts the console, unless the broker is stopped meanwhile."""
+    import asyncio
+
+    starting, stopping = asyncio.create_task(console.start()), asyncio.create_task(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+    elif (address := starting.result()) is not None:
+        log.info("console address=%s", address)
 
 
 def _is_the_consoles(error: RuntimeError) -> bool:

@@ -6,6 +6,7 @@ open page only what changed. `record_decoding` knows what bytes mean. `cluster_r
 brokers, `watcher` and `topic_watcher` do it again and again, and `server` speaks HTTP; records, topics and the wire
 have modules of routes.
 
-`changes` has what is changed, `change_pages` its forms and confirmations, `audit` what is written down of it. Who asks
-is a `visit`: with a login it has a session, and a `desk` by which all is asked of the brokers.
+`changes` has what is changed, `change_pages` its forms and confirmations, `forms` reads what browsers send, and `audit`
+is what is written down of it. Who asks is a `visit`: with a login it has a session, and a `desk` by which all is asked
+of the brokers.
 """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
-from kohort.client.errors import PartialFailureError, RequestTimeoutError
+from kohort.client.errors import ClosedError, PartialFailureError, RequestTimeoutError
 from kohort.console.audit import AuditLog
 from kohort.console.changes import CHANGES
 from kohort.console.changes.fields import Fields
@@ -17,26 +18,20 @@ from kohort.console.changes.pending import PendingPlans, Shown
 from kohort.console.changes.plan import Access, Change, Plan
 from kohort.console.changes.produce import FORMS
 from kohort.console.cluster_reader import ClusterError, explain
+from kohort.console.forms import fields_of
 from kohort.console.links import group_link, topic_link
 from kohort.console.record_ranges import ChoiceError
 from kohort.console.visit import VISIT, RefusedError, Visit
 
-__all__ = ["ChangePages", "fields_of"]
+__all__ = ["ChangePages"]
+
+log = logging.getLogger("kohort.console")
 
 MOST_MEMBERS: Final = 500
 """Members that a form offers."""
 
 _GONE: Final = frozenset({"delete-group", "delete-topic"})
 _CLOSE_S: Final = 10.0
-
-
-async def fields_of(request: web.Request) -> Fields:
-    """The fields of a form; files are none."""
-    found: dict[str, list[str]] = {}
-    for name, value in (await request.post()).items():
-        if isinstance(value, str):
-            found.setdefault(name, []).append(value)
-    return Fields(found)
 
 
 class ChangePages:
@@ -82,7 +77,13 @@ class ChangePages:
         change = CHANGES.get(fields.text("action"))
         if change is None:
             raise ChoiceError(f"the console can't do {fields.text('action')!r}")
-        return self._shown(visit, change.action, await change.plan(_access(visit), fields), fields)
+        try:
+            plan = await change.plan(_access(visit), fields)
+        except ClusterError as error:
+            target = fields.raw("group") or fields.raw("topic") or fields.raw("name")
+            self._refused(visit, explain(error), change.action, target)
+            raise
+        return self._shown(visit, change.action, plan, fields)
 
     def _shown(self, visit: Visit, action: str, plan: Plan, fields: Fields, *, changed: bool = False) -> web.Response:
         token = "" if plan.blocked else self._pending.keep(visit.visitor, Shown(plan, fields))
@@ -107,14 +108,21 @@ class ChangePages:
         task = asyncio.create_task(self._do(visit, CHANGES[shown.plan.action], shown))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
+        if (session := visit.session) is not None:
+            session.hold()  # somebody who logs out meanwhile keeps the connections for it
+            task.add_done_callback(lambda _: session.release())
         return await asyncio.shield(task)  # whoever goes away meanwhile, it is done whole, and told of
 
     async def _do(self, visit: Visit, change: Change, shown: Shown) -> web.Response:
         plan, access = shown.plan, _access(visit)
         about = {"action": change.action, "target": plan.target}
-        other = await change.other(access, shown.fields, plan)
+        try:
+            other = await change.other(access, shown.fields, plan)
+        except (*ClusterError, ChoiceError) as error:
+            self._refused(visit, str(error) if isinstance(error, ChoiceError) else explain(error), **about)
+            raise
         if other is not None:
-            self._audit.refused(visit.who, "changed since it was shown", action=change.action, target=plan.target)
+            self._refused(visit, "changed since it was shown", **about)
             return self._shown(visit, change.action, other, shown.fields, changed=True)
         try:
             self._audit.write(visit.who, "begun", **about, plan=plan.told)
@@ -124,21 +132,34 @@ class ChangePages:
         try:
             done = await change.do(access, plan)
         except ClusterError as error:
-            self._audit.write(visit.who, "failed", **about, why=explain(error))
+            unwritten = self._tell(visit, "failed", **about, why=explain(error))
             return self._page(
                 "message",
                 502,
                 here=_here(change.action),
                 title="Not done",
-                text=f"{explain(error)} {_doubt(error)}".strip(),
+                text=" ".join(filter(None, (explain(error), _doubt(error), unwritten))),
             )
         except BaseException as error:
-            self._audit.write(visit.who, "failed", **about, why=f"{type(error).__name__}: it may have been done or not")
+            self._tell(visit, "failed", **about, why=f"{type(error).__name__}: it may have been done or not")
             raise
-        self._audit.write(visit.who, "done", **about, after=done.told)
-        return self._page(
-            "done", here=_here(change.action), text=done.text, back=_back(plan), gone=plan.action in _GONE
-        )
+        text = f"{done.text} {self._tell(visit, 'done', **about, after=done.told)}".strip()
+        return self._page("done", here=_here(change.action), text=text, back=_back(plan), gone=plan.action in _GONE)
+
+    def _tell(self, visit: Visit, result: str, **told: Any) -> str:
+        """Writes down how a change has ended; returns what the page says if that can't be: the change has been made."""
+        try:
+            self._audit.write(visit.who, result, **told)
+        except OSError as error:
+            log.error("the audit log can't be written: %s", error)
+            return f"The audit log doesn't say so: it can't be written ({error.strerror or error})."
+        return ""
+
+    def _refused(self, visit: Visit, why: str, action: str, target: str) -> None:
+        try:
+            self._audit.refused(visit.who, why, action=action, target=target)
+        except OSError as error:  # nothing is done, anyway
+            log.error("the audit log can't be written: %s", error)
 
     async def _form(self, request: web.Request) -> Fields:
         """The fields of a form that was shown to who sends it."""
@@ -169,6 +190,6 @@ def _back(plan: Plan) -> tuple[str, str]:
 def _doubt(error: Exception) -> str:
     if isinstance(error, PartialFailureError) and error.done:
         return "The rest is done."
-    if isinstance(error, RequestTimeoutError | ConnectionError):
+    if isinstance(error, RequestTimeoutError | ConnectionError | ClosedError):
         return "It may have been done or not: look."
     return ""

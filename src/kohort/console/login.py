@@ -7,7 +7,7 @@ import hmac
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, NamedTuple
 
 from kohort.client.admin import Admin
@@ -85,8 +85,25 @@ class TokenLogin(Login):
         return Entered("token", self._desk, lambda: None)
 
 
+@dataclass(eq=False, slots=True)
+class _Shared:
+    """A desk, of all sessions that began with the same name and password."""
+
+    secret: str = field(repr=False)
+    desk: Desk
+    task: asyncio.Task[None]
+    sessions: int = 0
+
+    def leave(self) -> None:
+        self.sessions -= 1
+        if not self.sessions:
+            self.task.cancel()
+
+
 class ScramLogin(Login):
     """By a user of the cluster, as whom all that they see and do is asked of the brokers.
+
+    Sessions of one user have one desk, so that their histories don't begin anew with each, and are kept once.
 
     Args:
         config: of the cluster; its user isn't used.
@@ -117,6 +134,7 @@ class ScramLogin(Login):
         self._timeout_ms = timeout_ms
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._running: set[asyncio.Task[None]] = set()
+        self._shared: dict[str, _Shared] = {}
 
     async def enter(self, name: str, secret: str) -> Entered:
         """Connects to a broker by this name and password."""
@@ -134,16 +152,27 @@ class ScramLogin(Login):
             except BaseException:
                 await admin.close()
                 raise
-        desk = desk_of(admin, config, self._every, self._decoder)
-        task = asyncio.create_task(_run(admin, desk))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        shared = self._shared.get(name)
+        known = shared is not None and shared.sessions > 0 and not shared.task.done() and shared.secret == secret
+        if shared is None or not known:
+            desk = desk_of(admin, config, self._every, self._decoder)
+            shared = self._shared[name] = _Shared(secret, desk, asyncio.create_task(_run(admin, desk)))
+            self._running.add(shared.task)
+            shared.task.add_done_callback(lambda task: self._ended(name, task))
+        shared.sessions += 1
         try:
-            await desk.watcher.news(0, _FIRST_LOOK_S)
+            if known:
+                await admin.close()
+            await shared.desk.watcher.news(0, _FIRST_LOOK_S)
         except BaseException:  # who wanted to come in has gone
-            task.cancel()
+            shared.leave()
             raise
-        return Entered(name, desk, lambda: _cancel(task))
+        return Entered(name, shared.desk, shared.leave)
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if name in self._shared and self._shared[name].task is task:
+            del self._shared[name]
 
     async def close(self) -> None:
         """Ends all, and waits until they are closed."""
@@ -158,7 +187,3 @@ async def _run(admin: Admin, desk: Desk) -> None:
         await desk.run()
     finally:
         await admin.close()
-
-
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()

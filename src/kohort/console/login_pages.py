@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from kohort.console.audit import AuditLog, Who
-from kohort.console.change_pages import fields_of
+from kohort.console.forms import fields_of
 from kohort.console.login import Login
 from kohort.console.sessions import FormTokens, Session, Sessions
 from kohort.console.throttle import Throttle
@@ -31,6 +30,7 @@ class LoginPages:
         tokens: of forms.
         audit: is told of who came in, and who didn't.
         set_cookie: gives a browser its cookie, which is for TLS alone where the page came by TLS.
+        throttle: slows down who guesses.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class LoginPages:
         tokens: FormTokens,
         audit: AuditLog,
         set_cookie: Callable[[web.Response, str, bool], None],
+        throttle: Throttle,
     ) -> None:
         self._page = page
         self._login = login
@@ -48,7 +49,7 @@ class LoginPages:
         self._tokens = tokens
         self._audit = audit
         self._set_cookie = set_cookie
-        self._throttle = Throttle(lambda: asyncio.get_running_loop().time())
+        self._throttle = throttle
 
     async def form(self, request: web.Request) -> web.Response:
         """The page."""
@@ -66,7 +67,7 @@ class LoginPages:
         if len(name) > _LONGEST_NAME or len(secret) > _LONGEST_NAME:
             return self._form(after, "That is too long.", 400)
         who = Who(name if self._login.by_name else "", visit.who.address)
-        wait = self._throttle.begin(who.address)
+        wait = self._throttle.begin(who.address, who.user)
         if wait > 0:
             self._audit.refused(who, "too many attempts", action="login")
             response = self._form(after, f"Too many attempts: try again in {math.ceil(wait)} s.", 429)
@@ -77,7 +78,7 @@ class LoginPages:
         except RefusedError as error:
             self._audit.refused(who, str(error), action="login")
             return self._form(after, str(error), error.status)
-        self._throttle.succeeded(who.address)
+        self._throttle.succeeded(who.address, who.user)
         if visit.session is not None:
             self._sessions.end(visit.session)
         session = self._sessions.begin(entered.user, entered.desk, entered.end)

@@ -40,6 +40,7 @@ from kohort.console.record_reader import RecordReader
 from kohort.console.record_routes import record_routes
 from kohort.console.sessions import FormTokens, Session, Sessions, is_visitor, new_visitor
 from kohort.console.store_pages import StorePages
+from kohort.console.throttle import Throttle
 from kohort.console.topic_routes import topic_routes, topic_view
 from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.topology_graph import graph
@@ -108,12 +109,14 @@ class Policy:
         write: whether anything may be changed.
         audit: is told of changes, and of what was refused.
         tls: of the port; None for plain HTTP.
+        throttle: slows down who guesses.
     """
 
     login: Login | None = None
     write: bool = False
     audit: AuditLog = field(default_factory=AuditLog)
     tls: ssl.SSLContext | None = None
+    throttle: Throttle = field(default_factory=lambda: Throttle(time.monotonic))
 
 
 class _OfVisit:
@@ -225,6 +228,7 @@ class ConsoleServer:
                 self._tokens,
                 self._policy.audit,
                 self._set_cookie,
+                self._policy.throttle,
             )
             app.add_routes(
                 [

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,7 +20,7 @@ LONGEST_S: Final = 43_200.0
 """And after so long, whatever is asked."""
 
 MOST: Final = 32
-"""Sessions at a time; of more, the one that was used longest ago ends."""
+"""Sessions at a time; of more, one ends: of who begins another, or else of who has most, the one used longest ago."""
 
 _VISITOR: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -44,6 +45,26 @@ class Session:
     began: float
     used: float
     is_open: bool = True
+    _holds: int = 0
+
+    def hold(self) -> None:
+        """Keeps what belongs to it until `release`, even if it ends before: something is being done with it."""
+        self._holds += 1
+
+    def release(self) -> None:
+        """Ends a `hold`."""
+        self._holds -= 1
+        self._end_unless_held()
+
+    def close(self) -> None:
+        """Ends it. May be called twice."""
+        if self.is_open:
+            self.is_open = False
+            self._end_unless_held()
+
+    def _end_unless_held(self) -> None:
+        if not self.is_open and not self._holds:
+            self.end()
 
 
 class Sessions:
@@ -61,7 +82,9 @@ class Sessions:
         """Begins one, with a visitor that nobody could know before."""
         self.end_old()
         while len(self._open) >= MOST:
-            self.end(min(self._open.values(), key=lambda each: each.used))
+            having = Counter(each.user for each in self._open.values())
+            having[user] += MOST if having[user] else 0
+            self.end(max(self._open.values(), key=lambda each: (having[each.user], -each.used)))
         now = self._clock()
         session = Session(new_visitor(), user, desk, end, now, now)
         self._open[session.visitor] = session
@@ -81,10 +104,8 @@ class Sessions:
 
     def end(self, session: Session) -> None:
         """Ends one. May be called twice."""
-        if session.is_open:
-            session.is_open = False
-            self._open.pop(session.visitor, None)
-            session.end()
+        self._open.pop(session.visitor, None)
+        session.close()
 
     def end_old(self) -> None:
         """Ends those whose time is over."""

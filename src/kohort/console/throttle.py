@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -18,9 +19,17 @@ FORGOTTEN_S: Final = 900.0
 MOST: Final = 1_000
 """Addresses that are remembered; of more, those that tried last."""
 
+MOST_NAMES: Final = 20
+"""Names that are remembered of an address; attempts by others are added up."""
+
+_Names = Counter[str | None]
+
 
 class Throttle:
-    """Attempts by address. Each counts as failed from its begin, so that many at once gain nothing.
+    """Attempts by address and name. Each counts as failed from its begin, so that many at once gain nothing.
+
+    All attempts of an address are added up. One that succeeds forgets those by its own name alone: who has an account
+    doesn't begin anew with it at guessing another's.
 
     Args:
         clock: seconds, which only go on.
@@ -28,26 +37,29 @@ class Throttle:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._tried: dict[str, tuple[int, float]] = {}
+        self._tried: dict[str, tuple[_Names, float]] = {}
 
-    def begin(self, address: str) -> float:
+    def begin(self, address: str, name: str = "") -> float:
         """Counts an attempt and returns 0.0; or returns for how many seconds there may be none, and counts nothing."""
         key, now = _network(address), self._clock()
-        count, last = self._tried.pop(key, (0, now))
+        names, last = self._tried.pop(key, (_Names(), now))
         if now - last > FORGOTTEN_S:
-            count = 0
-        wait = last + _pause(count) - now
+            names.clear()
+        wait = last + _pause(names.total()) - now
         if wait > 0:
-            self._tried[key] = count, last
+            self._tried[key] = names, last
             return wait
         while len(self._tried) >= MOST:
             del self._tried[next(iter(self._tried))]
-        self._tried[key] = count + 1, now
+        names[name if name in names or len(names) < MOST_NAMES else None] += 1
+        self._tried[key] = names, now
         return 0.0
 
-    def succeeded(self, address: str) -> None:
-        """Forgets the attempts from there."""
-        self._tried.pop(_network(address), None)
+    def succeeded(self, address: str, name: str = "") -> None:
+        """Forgets the attempts from there by this name."""
+        names, _ = self._tried.get(_network(address), (_Names(), 0.0))
+        if names.pop(name, 0) == 0 and names[None] > 0:
+            names[None] -= 1
 
 
 def _pause(count: int) -> float:

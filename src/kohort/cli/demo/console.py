@@ -79,7 +79,7 @@ class DemoConsole:
 
 def start_console(servers: str, plan: Plan) -> Child:
     """Starts the console of a cluster, on a free port."""
-    command = [sys.executable, "-m", "kohort.cli", "console", "--bootstrap-server", servers, "--port", "0"]
+    command = [sys.executable, "-P", "-m", "kohort.cli", "console", "--bootstrap-server", servers, "--port", "0"]
     return Child("the console", command, plan.run / "console-log.txt")
 
 

@@ -75,10 +75,14 @@ class Fields:
         if not text:
             return None
         found: set[int] = set()
+        size = 0
         for part in text.split(","):
             match = _RANGE.fullmatch(part.strip())
             first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
             if last < first or last - first >= _MOST_PARTITIONS:
                 raise ChoiceError(f"partitions are numbers and ranges, such as 0,3-5, not {part.strip()!r}")
+            size += last - first + 1  # a number that is repeated takes time each time
+            if size > _MOST_PARTITIONS:
+                raise ChoiceError(f"that is more than {_MOST_PARTITIONS:,} partitions")
             found.update(range(first, last + 1))
         return sorted(found)

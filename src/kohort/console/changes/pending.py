@@ -12,6 +12,12 @@ from kohort.console.changes.plan import Plan
 MOST: Final = 200
 """Plans that are kept; of more, the oldest is forgotten."""
 
+MOST_OF_ONE: Final = 10
+"""Of one visitor."""
+
+MOST_CHARACTERS: Final = 16 * 1024 * 1024
+"""Of the forms and rows of all; of more, the oldest plans are forgotten."""
+
 FOR_S: Final = 900.0
 """How long a plan may be confirmed."""
 
@@ -26,6 +32,7 @@ class Shown(NamedTuple):
 class _Kept(NamedTuple):
     visitor: str
     until: float
+    size: int
     shown: Shown
 
 
@@ -42,10 +49,16 @@ class PendingPlans:
 
     def keep(self, visitor: str, shown: Shown) -> str:
         """Keeps a plan; returns the token that confirms it."""
-        while len(self._kept) >= MOST:
-            del self._kept[next(iter(self._kept))]
+        now, size = self._clock(), _size(shown)
+        self._kept = {token: each for token, each in self._kept.items() if now < each.until}
+        own = [token for token, each in self._kept.items() if each.visitor == visitor]
+        for token in own[: max(0, len(own) + 1 - MOST_OF_ONE)]:
+            del self._kept[token]
+        left = MOST_CHARACTERS - size - sum(each.size for each in self._kept.values())
+        while self._kept and (len(self._kept) >= MOST or left < 0):
+            left += self._kept.pop(next(iter(self._kept))).size
         token = secrets.token_urlsafe(32)
-        self._kept[token] = _Kept(visitor, self._clock() + FOR_S, shown)
+        self._kept[token] = _Kept(visitor, now + FOR_S, size, shown)
         return token
 
     def take(self, visitor: str, token: str) -> Shown | None:
@@ -55,3 +68,9 @@ class PendingPlans:
             return None
         del self._kept[token]
         return kept.shown if self._clock() < kept.until else None
+
+
+def _size(shown: Shown) -> int:
+    """About how many characters it holds."""
+    fields = sum(len(value) for values in shown.fields.values.values() for value in values)
+    return fields + sum(len(each.text) for row in shown.plan.rows.values() for each in row)
