@@ -36,6 +36,7 @@ NEED_MORE = (
     "kohort.cli.client.store_reset", "kohort.console.pages", "kohort.console.placement_pages",
     "kohort.console.server", "kohort.console.store_pages", "kohort.console.change_pages", "kohort.console.login_pages",
     *(f"kohort.console.{name}_routes" for name in ("record", "topic", "wire")), "kohort.cli.console_access",
+    "kohort.console.forms",
 )  # fmt: skip
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
