@@ -471,7 +471,8 @@ class StreamsApp(Advised):
             ApplicationError: it can't go on: a record can't be read and the program says `Fail`, a job fails for good,
                 or the port of `application_server` is in use. Says what, and what can be done.
             StateDirectoryError: another process uses the state directory, or it can't be written.
-            KafkaError, ClientError: the group won't have the instance, or no broker was found within `bootstrap_timeout_ms`, if that is set.
+            KafkaError, ClientError: the group won't have the instance, or no broker was found within
+                `bootstrap_timeout_ms`, if that is set.
         """
         require("spark", "running a streams application", SPARK)
         from kohort.spark.runtime.shutdown import Shutdown

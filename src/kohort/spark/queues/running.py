@@ -64,7 +64,8 @@ def run_queues(
     Raises:
         ProgramError: a topic isn't there, or the group can't be set up.
         ApplicationError: it can't go on: says why.
-        KafkaError, ClientError: the group won't have it, or no broker was found within `bootstrap_timeout_ms`, if that is set.
+        KafkaError, ClientError: the group won't have it, or no broker was found within
+            `bootstrap_timeout_ms`, if that is set.
     """
     in_foreground(functools.partial(_run, spark, queues, settings, progress, stopping, counted), stopping)
 

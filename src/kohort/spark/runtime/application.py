@@ -64,7 +64,8 @@ def run_application(
     Raises:
         ProgramError: the program doesn't fit the cluster, or its group.
         ApplicationError: it can't go on: says why.
-        KafkaError, ClientError: the group won't have it, or no broker was found within `bootstrap_timeout_ms`, if that is set.
+        KafkaError, ClientError: the group won't have it, or no broker was found within
+            `bootstrap_timeout_ms`, if that is set.
         StateDirectoryError: another process uses the state directory, or it can't be written.
     """
     stopping = Shutdown() if stopping is None else stopping
