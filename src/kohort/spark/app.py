@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -529,8 +530,9 @@ class StreamsApp(Advised):
 
         try:
             session = _session(spark)
-            if running is not None:
-                stop_progress_bar(session)  # of each epoch it would be in whatever cell is the latest
+            # Of each epoch it would be in whatever cell is the latest, and in a file it is a line without an end.
+            if running is not None or not sys.stderr.isatty():
+                stop_progress_bar(session)
             if self._queues:
                 from kohort.spark.queues.running import run_queues
 
