@@ -152,13 +152,14 @@ class SparkJobs:
     def __init__(self, jobs: SubtopologyJobs, compiled: CompiledSubtopology) -> None:
         self._jobs = jobs
         self._tables = {table.name: table for table in compiled.tables}
+        self._of_group = compiled.id != GLOBALS
 
     def run(self, epoch_input: EpochInput) -> EpochOutput:
         with _stopping():
             return self._jobs.run(epoch_input)
 
     def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
-        with _stopping():
+        with _stopping(of_group=self._of_group):
             return self._jobs.run_table(self._tables[table], epoch_input)
 
     def call(self, branch: int, batch_id: str, rows: pa.Table) -> None:
@@ -186,13 +187,13 @@ def _warm_up_stores() -> None:
 
 
 @contextlib.contextmanager
-def _stopping() -> Iterator[None]:
+def _stopping(*, of_group: bool = True) -> Iterator[None]:
     from kohort.spark.jobs.errors import BadRecordError
 
     try:
         yield
     except BadRecordError as error:
-        raise unreadable(error) from error
+        raise unreadable(error, of_group=of_group) from error
     except ProgramError as error:
         raise ApplicationError(str(error)) from error
 
