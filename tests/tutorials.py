@@ -71,13 +71,16 @@ class Tutorial:
                         start_new_session=True,
                     )
                 )  # fmt: skip
+            elif command == "kill -9 $!":
+                os.killpg(self._background[-1].pid, signal.SIGKILL)
+                self._background[-1].wait()
             elif command.startswith("pkill -9 -f "):
                 self._kill(command.removeprefix("pkill -9 -f ").strip("'"))
             elif command is not commands[-1]:
                 done = self._run(command)
                 assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         final = commands[-1] if commands else ""
-        if not final or final.endswith("&") or final.startswith("pkill"):
+        if not final or final.endswith("&") or final.startswith(("pkill", "kill")):
             return ""
         if re.match(r"kohort (topics create|produce)|echo|sed", final):
             done = self._run(final)

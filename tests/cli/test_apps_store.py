@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from kohort.cli.client.store_reset import store_belongings
 from kohort.client.admin import Admin
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark import StreamsApp
 from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata, noted
 from kohort.spark.program.store_formats import StoreFormat, StoreFormats
+from kohort.spark.program.upgrade_plan import UpgradePlan
 from tests.cli.administering import cluster, rows
 from tests.cli.support import invoke
 from tests.client.administration.members import join_streams
@@ -92,6 +95,7 @@ def test_one_store_of_a_stopped_application_is_reset() -> None:
         ("shop", "say the module and what the application is called there"),
         ("shop:", "say the module and what the application is called there"),
         ("shoppe:app", "there is no module 'shoppe' in this directory, or installed"),
+        ("nothing.py", "there is no file nothing.py"),
         ("shop:nothing", "module 'shop' has no StreamsApp 'nothing'; it has app"),
     ],
 )
@@ -102,6 +106,19 @@ def test_where_no_application_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     done = invoke("apps", "plan", place)
     assert done.exit_code == 2
     assert said in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("place", ["shopping.py", "shopping.py:made", "shopping:made", "shopping:app"])
+def test_a_plan_is_of_a_file_or_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    def plan(app: StreamsApp) -> UpgradePlan:
+        return UpgradePlan(app.settings.application_id, (), (), (), 0, False, ())
+
+    monkeypatch.setattr(StreamsApp, "plan_upgrade", plan)
+    text = 'from kohort.spark import StreamsApp\napp = StreamsApp("shop")\ndef made():\n    return app\n'
+    (tmp_path / "shopping.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    done = invoke("apps", "plan", place, "--json")
+    assert done.exit_code == 0 and json.loads(done.stdout)["application_id"] == "shop", done.stderr
 
 
 def test_applications_are_listed_and_described() -> None:

@@ -114,6 +114,7 @@ def test_its_state_is_that_of_its_events(made: Callable[..., Made]) -> None:
     assert repr(running) == "RunningApp('app', running: 2 tasks, lag 0, 0 records)"
     running.overview.waiting("no broker")
     assert "waiting: no broker" in running._repr_html_()
+    assert repr(running) == "RunningApp('app', waiting (no broker): 2 tasks, lag 0, 0 records)"
     running.stop()
     running.overview.waiting(None)
     assert ">stopped</span>" in running._repr_html_()

@@ -170,12 +170,14 @@ def reset(
 @app.command()
 def plan(
     program: Annotated[
-        str, typer.Argument(metavar="MODULE:APP", help="Where the program is: shop.orders:app, of this directory.")
+        str,
+        typer.Argument(metavar="APP.PY|MODULE:APP", help="Its file, or its module and name; it isn't run."),
     ],
     as_json: JsonOption = False,
 ) -> None:
     """What a program would go on with, of what its application id has left. Changes nothing, and joins nothing.
 
+    kohort apps plan shop.py
     kohort apps plan shop.orders:app
 
     For each store: kept, extended, rebuilt, new, left or refused, and why. It ends with 1 if something is refused. The
@@ -184,13 +186,13 @@ def plan(
     from kohort.extras import SPARK, require
 
     require("spark", "kohort apps plan", SPARK)
-    from kohort.cli.client.load_application import load_application
+    from kohort.cli.client.load_program import load_program
     from kohort.cli.client.upgrade_report import plan_as_json, plan_table
     from kohort.client.errors import ClientError
     from kohort.protocol.errors import KafkaError
     from kohort.spark.errors import ProgramError
 
-    application = load_application(program)
+    application = load_program(program)
     try:
         found = application.plan_upgrade()
     except ProgramError as error:

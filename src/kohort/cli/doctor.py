@@ -85,10 +85,10 @@ def _of_program(place: str, timeout: float) -> list[Finding]:
     from kohort.extras import SPARK, require
 
     require("spark", "looking at a program", SPARK)
+    from kohort.cli.client.load_program import load_program
     from kohort.cli.diagnosis import program as diagnosis
     from kohort.cli.diagnosis.cluster import cluster_findings
     from kohort.cli.diagnosis.finding import Level
-    from kohort.cli.diagnosis.loading import load_program
 
     try:
         application = load_program(place)

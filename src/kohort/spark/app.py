@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -471,7 +472,8 @@ class StreamsApp(Advised):
             ApplicationError: it can't go on: a record can't be read and the program says `Fail`, a job fails for good,
                 or the port of `application_server` is in use. Says what, and what can be done.
             StateDirectoryError: another process uses the state directory, or it can't be written.
-            KafkaError, ClientError: the group won't have the instance, or there was no broker at the start.
+            KafkaError, ClientError: the group won't have the instance, or no broker was found within
+                `bootstrap_timeout_ms`, if that is set.
         """
         require("spark", "running a streams application", SPARK)
         from kohort.spark.runtime.shutdown import Shutdown
@@ -528,8 +530,9 @@ class StreamsApp(Advised):
 
         try:
             session = _session(spark)
-            if running is not None:
-                stop_progress_bar(session)  # of each epoch it would be in whatever cell is the latest
+            # Of each epoch it would be in whatever cell is the latest, and in a file it is a line without an end.
+            if running is not None or not sys.stderr.isatty():
+                stop_progress_bar(session)
             if self._queues:
                 from kohort.spark.queues.running import run_queues
 

@@ -228,9 +228,11 @@ class RunningApp:
             return f"failed: {self._error}"
         if self._queues:
             return "; ".join([self.state, *(f"{each.topic}: {each.line()}" for each in self._counts)])
-        now = self._overview.now
+        state, reason, now = self.state, self._overview.reason, self._overview.now
+        if state == "waiting" and reason is not None:
+            state = f"waiting ({reason})"
         tasks = several(0 if now is None else len(now.active), "task")
-        return f"{self.state}: {tasks}, lag {self._overview.lag:,}, {several(self._overview.records, 'record')}"
+        return f"{state}: {tasks}, lag {self._overview.lag:,}, {several(self._overview.records, 'record')}"
 
     def _read(self, read: Callable[[], str]) -> str:
         """What is read while the instance goes on in its thread: again, if what is gone through changed meanwhile."""

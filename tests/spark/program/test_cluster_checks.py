@@ -67,12 +67,19 @@ def test_a_program_whose_topics_are_there_is_fine(kohort_broker: Broker) -> None
     with_admin(kohort_broker, test)
 
 
-def test_topics_that_are_missing(kohort_broker: Broker) -> None:
+def test_topics_that_are_missing_are_named_all_at_once(kohort_broker: Broker) -> None:
     async def test(admin: Admin, name: str) -> None:
-        with pytest.raises(ProgramError, match=r"topic 'x\.airlines' \(and 1 more\) that .* reads: .*topics create x"):
+        with pytest.raises(
+            ProgramError,
+            match=rf"^{name} lacks topics: x\.airlines, x\.flights, read; x\.out, written\. Create them: "
+            r"kohort topics create x\.airlines x\.flights x\.out --partitions N$",
+        ):
+            await check_against(admin, program(name, prefix="x."))
+        await admin.topics.create("x.flights", partitions=3)
+        with pytest.raises(ProgramError, match=r"topics create x\.airlines x\.out --partitions 3$"):
             await check_against(admin, program(name, prefix="x."))
         await create(admin, name)
-        with pytest.raises(ProgramError, match=rf"topic '{name}\.dead' that {name} writes: there is no such topic"):
+        with pytest.raises(ProgramError, match=rf"lacks a topic: {name}\.dead, written\. Create it: .* N$"):
             await check_against(admin, program(name, prefix=f"{name}.", dead=f"{name}.dead"))
 
     with_admin(kohort_broker, test)

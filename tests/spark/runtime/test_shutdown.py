@@ -68,12 +68,14 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
     monkeypatch.setattr("kohort.spark.runtime.application.run_application", run_and_stop)
     monkeypatch.setattr(app, "compile", compile_)
     monkeypatch.setattr("kohort.spark.app.register_schemas", lambda _: None)
+    bars: list[object] = []  # that are stopped, as standard error is no terminal
+    monkeypatch.setattr("kohort.spark.internals.stop_progress_bar", bars.append)
     app.stop()
     app.run(object())  # type: ignore[arg-type]
     (stopping,) = began
     assert stopping.asked
     app.run(object())  # type: ignore[arg-type]
-    assert (len(compiled), len(began)) == (2, 1)
+    assert (len(compiled), len(began), len(bars)) == (2, 1, 2)
     app.stop()
 
 

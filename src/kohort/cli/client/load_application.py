@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_application(place: str) -> StreamsApp:
-    """The application that a module makes; modules of the working directory are found, too.
+    """The application of a module, or what a function there makes; modules of the working directory are found, too.
 
     What isn't there ends the command. What the module itself raises is raised.
     """
@@ -32,6 +32,8 @@ def load_application(place: str) -> StreamsApp:
             raise
         fail(f"there is no module {name!r} in this directory, or installed")
     application = getattr(module, variable, None)
+    if callable(application) and not isinstance(application, StreamsApp):
+        application = application()
     if not isinstance(application, StreamsApp):
         there = [each for each, value in vars(module).items() if isinstance(value, StreamsApp)]
         known = f"; it has {', '.join(there)}" if there else ", or any"

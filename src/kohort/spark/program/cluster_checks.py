@@ -71,22 +71,25 @@ async def check_against(admin: Admin, program: Program, group_protocol: GroupPro
 
 
 def _check_topics(program: Program, topics: Mapping[str, TopicInfo]) -> None:
-    read = {source.topic for source in program.sources}
-    if missing := sorted(read - topics.keys()):
-        raise ProgramError(
-            f"{_these(missing)} that {program.application_id} reads: there is no such topic. Create it: "
-            f"kohort topics create {missing[0]} --partitions N"
-        )
-    if missing := sorted(set(program.sinks) - topics.keys()):
-        raise ProgramError(
-            f"{_these(missing)} that {program.application_id} writes: there is no such topic. Create it: "
-            f"kohort topics create {missing[0]} --partitions N"
-        )
-
-
-def _these(names: list[str]) -> str:
-    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-    return f"topic {names[0]!r}{more}"
+    read = sorted({source.topic for source in program.sources} - topics.keys())
+    written = sorted(set(program.sinks) - topics.keys() - set(read))
+    if not read and not written:
+        return
+    parts = [f"{', '.join(names)}, {how}" for names, how in ((read, "read"), (written, "written")) if names]
+    missing = [*read, *written]
+    what, them = ("a topic", "it") if len(missing) == 1 else ("topics", "them")
+    counts = {
+        len(topics[name].partitions)
+        for subtopology in program.subtopologies
+        if not set(read).isdisjoint(subtopology.copartitioned)
+        for name in subtopology.copartitioned
+        if name in topics
+    }
+    number = next(iter(counts)) if len(counts) == 1 else "N"
+    raise ProgramError(
+        f"{program.application_id} lacks {what}: {'; '.join(parts)}. Create {them}: "
+        f"kohort topics create {' '.join(missing)} --partitions {number}"
+    )
 
 
 def _check_copartitioned(subtopology: CompiledSubtopology, topics: Mapping[str, TopicInfo]) -> None:

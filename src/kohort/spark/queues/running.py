@@ -32,6 +32,7 @@ from kohort.spark.queues.worker import QueueWorker
 from kohort.spark.runtime.foreground import in_foreground, signals
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.shutdown import Shutdown
+from kohort.spark.runtime.unless_stopped import unless_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +64,8 @@ def run_queues(
     Raises:
         ProgramError: a topic isn't there, or the group can't be set up.
         ApplicationError: it can't go on: says why.
-        KafkaError, ClientError: the group won't have it, or there was no broker at the start.
+        KafkaError, ClientError: the group won't have it, or no broker was found within
+            `bootstrap_timeout_ms`, if that is set.
     """
     in_foreground(functools.partial(_run, spark, queues, settings, progress, stopping, counted), stopping)
 
@@ -83,7 +85,14 @@ async def _run(
         stack.enter_context(session_settings(spark, max(1, spark.sparkContext.defaultParallelism)))
         stack.enter_context(signals(stopped.set, stopped.is_set))
         stack.enter_context(stopping.ends(stopped.set))
-        renewed = await set_up(queues, settings)
+        renewed = True
+
+        async def begin() -> None:
+            nonlocal renewed
+            renewed = await set_up(queues, settings)
+
+        if not await unless_stopped(stopped, begin()):
+            return
         producer = await stack.enter_async_context(Producer(settings.client))
         counts = [QueueCounts(each.topic) for each in queues]
         counted(counts)

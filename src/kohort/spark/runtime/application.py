@@ -50,7 +50,7 @@ def run_application(
 ) -> None:
     """Be an instance of an application until SIGINT or SIGTERM, or until another instance has all stop.
 
-    The first signal has it finish its epochs, close its tasks and leave the group. A second SIGINT ends it at once,
+    The first signal has it finish its epochs, close its tasks and leave the group. A second one ends it at once,
     as if it had been killed: nothing is lost by that, others only take a while to notice. Off the main thread no signal
     is heard. Where a loop runs in this thread already, as in a notebook, a second SIGINT only ends the call; the run
     goes on to its end in good order.
@@ -64,7 +64,8 @@ def run_application(
     Raises:
         ProgramError: the program doesn't fit the cluster, or its group.
         ApplicationError: it can't go on: says why.
-        KafkaError, ClientError: the group won't have it, or there was no broker at the start.
+        KafkaError, ClientError: the group won't have it, or no broker was found within
+            `bootstrap_timeout_ms`, if that is set.
         StateDirectoryError: another process uses the state directory, or it can't be written.
     """
     stopping = Shutdown() if stopping is None else stopping
@@ -151,13 +152,14 @@ class SparkJobs:
     def __init__(self, jobs: SubtopologyJobs, compiled: CompiledSubtopology) -> None:
         self._jobs = jobs
         self._tables = {table.name: table for table in compiled.tables}
+        self._of_group = compiled.id != GLOBALS
 
     def run(self, epoch_input: EpochInput) -> EpochOutput:
         with _stopping():
             return self._jobs.run(epoch_input)
 
     def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
-        with _stopping():
+        with _stopping(of_group=self._of_group):
             return self._jobs.run_table(self._tables[table], epoch_input)
 
     def call(self, branch: int, batch_id: str, rows: pa.Table) -> None:
@@ -185,13 +187,13 @@ def _warm_up_stores() -> None:
 
 
 @contextlib.contextmanager
-def _stopping() -> Iterator[None]:
+def _stopping(*, of_group: bool = True) -> Iterator[None]:
     from kohort.spark.jobs.errors import BadRecordError
 
     try:
         yield
     except BadRecordError as error:
-        raise unreadable(error) from error
+        raise unreadable(error, of_group=of_group) from error
     except ProgramError as error:
         raise ApplicationError(str(error)) from error
 

@@ -90,7 +90,7 @@ def _run_loop(run: Callable[[], Coroutine[None, None, None]]) -> None:
 
 @contextlib.contextmanager
 def signals(stop: Callable[[], object], stopping: Callable[[], bool]) -> Iterator[None]:
-    """Meanwhile SIGINT and SIGTERM stop; another SIGINT cancels the task. Only the main thread gets signals."""
+    """Meanwhile SIGINT and SIGTERM stop; another one cancels the task. Only the main thread gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -106,8 +106,8 @@ def signals(stop: Callable[[], object], stopping: Callable[[], bool]) -> Iterato
             log.info("interrupted: finishing what is under way; again ends at once")
             stop()
 
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    loop.add_signal_handler(signal.SIGTERM, stop)
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, interrupt)
     try:
         yield
     finally:

@@ -235,7 +235,7 @@ class GlobalTables:
         output = self._jobs.run_table(table.name, epoch_input)
         job_ms = (time.monotonic() - started) * 1000
         if table.unreadable.stop and (record := first_dead(output.statistics.dead)) is not None:
-            raise unreadable(record)
+            raise unreadable(record, of_group=False)
         (rows,) = output.rows.values()
         for each in epoch_input.ranges:
             mine = rows.filter(pc.equal(rows["partition"], each.partition))

@@ -54,6 +54,7 @@ from kohort.spark.runtime.repartition_purging import purge_repartition_topics
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
 from kohort.spark.runtime.under_way import UnderWay
+from kohort.spark.runtime.unless_stopped import unless_stopped
 from kohort.spark.state import ChangelogReader, StateDirectory
 from kohort.streams.endpoint import Endpoint
 
@@ -166,8 +167,10 @@ class Instance:
         application_id, process_id = self.plan.application_id, self.directory.process_id
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.directory.close)
-            await stack.enter_async_context(self.admin)
-            await stack.enter_async_context(self.cluster)
+            stack.push_async_callback(self.admin.close)
+            stack.push_async_callback(self.cluster.close)
+            if not await unless_stopped(self._stop, self._find_cluster()):
+                return
             self._cluster_waits(None)
             stack.push_async_exit(self._tell_what_is_left)
             stack.callback(self.directory.close)  # before asking, so that the next instance need not wait for that
@@ -223,6 +226,10 @@ class Instance:
             await self._follow_group(member, interpreter)
         if self._failure is not None:
             raise self._failure
+
+    async def _find_cluster(self) -> None:
+        await self.admin.start()
+        await self.cluster.start()
 
     async def _follow_group(self, member: StreamsMember, interpreter: Interpreter) -> None:
         """Do as the group says until it is over."""

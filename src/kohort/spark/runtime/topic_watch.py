@@ -17,6 +17,7 @@ from kohort.protocol.errors import KafkaError
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.source_topics import matched_topics, with_topics
 from kohort.spark.runtime.shutdown import Shutdown
+from kohort.spark.runtime.unless_stopped import unless_stopped
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ def run_with_topics(
 
     Raises:
         ProgramError: no topic matches a pattern, or one that the program has otherwise.
-        KafkaError, ClientError: there was no broker at the start.
+        KafkaError, ClientError: no broker was found within `bootstrap_timeout_ms`, if that is set.
     """
     if not program.topology.source_patterns:
         run(program)
@@ -45,7 +46,9 @@ def run_with_topics(
     try:
         watch = _Watch(program, client, stopping)
         while not stopping.asked:
-            found = looking.run(watch.look())
+            found = looking.run(watch.look_unless_stopped())
+            if found is None:
+                return
             watching = looking.run(_begun(watch.until_others(found)))
             try:
                 run(with_topics(program, found))
@@ -71,6 +74,17 @@ class _Watch:
     def __init__(self, program: Program, client: ClientConfig, stopping: Shutdown) -> None:
         self._program, self._client, self._stopping = program, client, stopping
         self.changed = False
+
+    async def look_unless_stopped(self) -> dict[str, tuple[str, ...]] | None:
+        """The same as `look`; None if the run is to stop before a broker says."""
+        stop = asyncio.Event()
+        found: dict[str, tuple[str, ...]] = {}
+
+        async def look() -> None:
+            found.update(await self.look())
+
+        with self._stopping.ends(stop.set):
+            return found if await unless_stopped(stop, look()) else None
 
     async def look(self) -> dict[str, tuple[str, ...]]:
         """The topics that patterns match now."""

@@ -93,7 +93,7 @@ def _run_intercepted() -> Iterator[None]:
 
 @contextmanager
 def _as_if_called(place: str) -> Iterator[None]:
-    """A program that reads its arguments isn't to take those of `kohort doctor` for its own."""
+    """A program that reads its arguments isn't to take those of `kohort` for its own."""
     before = sys.argv
     sys.argv = [place]
     try:
