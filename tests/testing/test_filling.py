@@ -14,7 +14,7 @@ from kohort.client.admin import ConfigResource, ResourceType
 from kohort.client.config import Servers
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
-from kohort.testing import Broker, BrokerProcess, Filling, NewRecord
+from kohort.testing import Broker, BrokerProcess, Filling, KohortContainer, NewRecord
 
 from ..waiting import run
 
@@ -118,3 +118,9 @@ def test_a_secured_broker_is_filled_by_its_first_user(kind: type[Broker | Broker
     with kind(secure=True) as broker:
         topic = Filling(broker, "secured").topic([b"tea"])
         assert [record.value for record in read(broker.security.admin.config, topic, 1)] == [b"tea"]
+
+
+def test_a_container_is_filled() -> None:
+    with KohortContainer() as container:
+        topic = Filling(container, "contained").topic([b"tea"])
+        assert [record.value for record in read(container.get_bootstrap_server(), topic, 1)] == [b"tea"]

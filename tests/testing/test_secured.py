@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from kohort.client import Admin
 from kohort.client.admin import Acl, AclOperation, AclResource
 from kohort.client.errors import AuthenticationError, ConnectionLostError
-from kohort.testing import Broker, BrokerProcess, Login
+from kohort.testing import Broker, BrokerProcess, Filling, Login
 
 from ..waiting import run
 
@@ -54,6 +54,19 @@ def test_only_users_get_in_and_do_what_they_may() -> None:
             topics(alice)
         with pytest.raises(KafkaException):
             AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=1)
+
+
+def test_in_the_broker_s_own_event_loop_a_call_says_how_it_is_made() -> None:
+    async def main() -> None:
+        async with Broker(secure=True) as broker:
+            with pytest.raises(RuntimeError, match=r"await asyncio.to_thread\(broker.security.add_user, …\)"):
+                broker.security.add_user("alice")
+            with pytest.raises(RuntimeError, match=r"await asyncio.to_thread\(filling.topic, …\)"):
+                Filling(broker, "x").topic([b"tea"])
+            with pytest.raises(RuntimeError, match=r"await asyncio.to_thread\(filling.group, …\)"):
+                Filling(broker, "x").group("orders")
+
+    run(main())
 
 
 def test_in_the_caller_s_event_loop() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from kohort.broker.secured.client_settings import MECHANISM, ClientSettings
 from kohort.client import Admin, ClientConfig
 from kohort.client.admin import SCRAM_MECHANISMS, Acl
+from kohort.testing.blocking import PATIENCE_MS, run_blocking
 
 __all__ = ["Login", "Security"]
 
@@ -75,19 +75,21 @@ class Login:
 class Security:
     """The users and access rules of a secured broker.
 
-    Its methods block until the broker has answered: with `async with`, call them by `asyncio.to_thread`.
+    Its methods block until the broker has answered: with `async with`, call them by `asyncio.to_thread`. In the
+    broker's own event loop they raise RuntimeError.
 
     Attributes:
         admin: the first user, who may do everything.
     """
 
-    def __init__(self, admin: Login) -> None:
+    def __init__(self, admin: Login, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.admin = admin
+        self._loop = loop
 
     @classmethod
-    def of(cls, settings: ClientSettings) -> Self:
-        """Of a broker that clients with these settings administer."""
-        return cls(Login(*settings))
+    def of(cls, settings: ClientSettings, loop: asyncio.AbstractEventLoop | None = None) -> Self:
+        """Of a broker that clients with these settings administer; in an event loop, if it is in this process."""
+        return cls(Login(*settings), loop)
 
     def add_user(self, name: str, password: str | None = None) -> Login:
         """Makes a user, or gives one another password; a random one by default.
@@ -101,7 +103,7 @@ class Security:
             for mechanism in SCRAM_MECHANISMS:
                 await admin.users.set(name, login.password, mechanism=mechanism, iterations=4096)
 
-        self._run(work)
+        self._run("add_user", work)
         return login
 
     def delete_user(self, name: str) -> None:
@@ -115,7 +117,7 @@ class Security:
             for credential in (await admin.users.describe(name))[name]:
                 await admin.users.delete(name, credential.mechanism)
 
-        self._run(work)
+        self._run("delete_user", work)
 
     def add_acls(self, *acls: Acl) -> None:
         """Adds access rules.
@@ -123,14 +125,12 @@ class Security:
         Raises:
             KafkaError, PartialFailureError: as `Admin.acls.create`.
         """
-        self._run(lambda admin: admin.acls.create(*acls))
+        self._run("add_acls", lambda admin: admin.acls.create(*acls))
 
-    def _run(self, work: Callable[[Admin], Awaitable[Any]]) -> None:
-        """Runs it in a thread of its own, since the caller may have an event loop."""
-
+    def _run(self, name: str, work: Callable[[Admin], Awaitable[Any]]) -> None:
         async def main() -> None:
-            async with Admin(self.admin.config, default_api_timeout_ms=30_000) as admin:
+            config = replace(self.admin.config, bootstrap_timeout_ms=PATIENCE_MS)
+            async with Admin(config, default_api_timeout_ms=PATIENCE_MS) as admin:
                 await work(admin)
 
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, main()).result()
+        run_blocking(f"broker.security.{name}", main, self._loop)
