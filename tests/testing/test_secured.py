@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
@@ -95,6 +96,14 @@ def test_a_process_keeps_its_users_when_it_is_killed() -> None:
         broker.start()
         assert topics(login) == []
         assert f"--config {login.ca.parent}/client.properties" in broker.log()
+
+
+def test_settings_for_aiokafka() -> None:
+    async def main() -> None:
+        async with Broker(secure=True) as broker, AIOKafkaProducer(**broker.security.admin.aiokafka) as producer:
+            assert (await producer.send_and_wait("orders", b"tea")).offset == 0
+
+    run(main())
 
 
 def test_a_file_of_settings_for_java(tmp_path: Path) -> None:

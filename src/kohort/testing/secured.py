@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,6 +42,18 @@ class Login:
     def librdkafka(self) -> dict[str, str]:
         """Settings for librdkafka, such as confluent-kafka's clients."""
         return self._settings.librdkafka()
+
+    @property
+    def aiokafka(self) -> dict[str, Any]:
+        """Arguments of aiokafka's clients: `AIOKafkaProducer(**login.aiokafka)`."""
+        return {
+            "bootstrap_servers": self.servers,
+            "security_protocol": "SASL_SSL",
+            "ssl_context": ssl.create_default_context(cafile=str(self.ca)),
+            "sasl_mechanism": MECHANISM,
+            "sasl_plain_username": self.name,
+            "sasl_plain_password": self.password,
+        }
 
     @property
     def java(self) -> dict[str, str]:
