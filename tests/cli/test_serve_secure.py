@@ -361,7 +361,7 @@ def test_without_the_extra_it_says_what_to_install(secured: Secured, tmp_path: P
         [sys.executable, "-c", program, str(secured.directory)], capture_output=True, text=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: --secure needs cryptography: pip install 'kohort[security]'\n"
+    assert done.stderr == "error: a secured broker needs cryptography: pip install 'kohort[security]'\n"
 
 
 def test_two_that_start_at_once_make_one_authority(secured: Secured, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 from kohort.client import Admin, Consumer
 from kohort.client.admin import ConfigResource, ResourceType
 from kohort.client.config import Servers
+from kohort.client.errors import NoBrokerError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
-from kohort.testing import Broker, BrokerProcess, Filling, NewRecord
+from kohort.testing import Broker, BrokerProcess, Filling, KohortContainer, NewRecord
 
 from ..waiting import run
 
@@ -118,3 +120,18 @@ def test_a_secured_broker_is_filled_by_its_first_user(kind: type[Broker | Broker
     with kind(secure=True) as broker:
         topic = Filling(broker, "secured").topic([b"tea"])
         assert [record.value for record in read(broker.security.admin.config, topic, 1)] == [b"tea"]
+
+
+def test_a_container_is_filled() -> None:
+    with KohortContainer() as container:
+        topic = Filling(container, "contained").topic([b"tea"])
+        assert [record.value for record in read(container.get_bootstrap_server(), topic, 1)] == [b"tea"]
+
+
+def test_a_broker_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.testing.filling.PATIENCE_MS", 200)
+    with socket.create_server(("127.0.0.1", 0)) as silent, Broker() as running:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setattr(Broker, "bootstrap_servers", address)
+        with pytest.raises(NoBrokerError, match="within 200 ms"):
+            Filling(running, "silent").topic()

@@ -55,6 +55,11 @@ def test_a_member_that_says_nothing_is_fenced() -> None:
     moved(test)
 
 
+def test_a_number_is_no_time() -> None:
+    with Broker() as broker, pytest.raises(TypeError, match=r"a timedelta, such as timedelta\(seconds=46\), not 46"):
+        broker.advance(46)  # type: ignore[arg-type]
+
+
 def test_a_delayed_join_is_not_waited_for() -> None:
     async def test(broker: Broker, admin: Admin) -> None:
         client = await RawClient.connect(broker.server.port)

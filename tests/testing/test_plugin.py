@@ -166,12 +166,19 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
 
         def test_ahead(kohort_topic, kohort_group):
             kohort_group(kohort_topic(), behind=-1)
+
+        def test_taken(kohort_topic):
+            kohort_topic(name="taken")
+            kohort_topic(name="taken")
+
+        def test_number(kohort_topic):
+            kohort_topic(3)
         """
     )
 
     result = inner_pytest.runpytest_subprocess()
 
-    result.assert_outcomes(errors=6, failed=2)
+    result.assert_outcomes(errors=6, failed=4)
     result.stdout.fnmatch_lines_random(
         [
             *2
@@ -180,11 +187,17 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
             '@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}',
             "kohort_time moves the clock of a test's own broker: take one of kohort_fresh_broker and *",
             "the test has several brokers, kohort_fresh_broker and kohort_secure_broker: *",
-            "kohort_topic: *No such file or directory: *nowhere.csv'",
-            "kohort_group: a group can't be ahead of the end: behind=-1",
+            "E * kohort_topic: *No such file or directory: *nowhere.csv'",
+            "E * kohort_group: a group can't be ahead of the end: behind=-1",
+            "E * kohort_topic: TOPIC_ALREADY_EXISTS*",
+            '>       kohort_topic(name="taken")',
+            "E * kohort_topic: records are a list or a Path, not 3",
+            ">       kohort_topic(3)",
         ]
     )
     result.stdout.no_fnmatch_line("*.py:*: *Error")
+    result.stdout.no_fnmatch_line("*plugin.py*")
+    assert result.stdout.str().count("records are a list or a Path, not 3") == 1
 
 
 def test_a_test_has_topics_groups_and_time_of_its_broker(inner_pytest: pytest.Pytester) -> None:

@@ -84,3 +84,10 @@ def test_a_line_of_a_file_is_json_without_a_key_too(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("no\n")
     with pytest.raises(ValueError, match="line 1 isn't JSON"):
         records_of(tmp_path / "a.jsonl")
+
+
+def test_what_cannot_become_json_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^record 1 can't become JSON: .*complex"):
+        records_of([{"id": 1}, {"id": 1j}])
+    with pytest.raises(ValueError, match=r"not 3$"):
+        records_of(3)  # type: ignore[arg-type]

@@ -6,13 +6,14 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from kohort.client import Admin
 from kohort.client.admin import Acl, AclOperation, AclResource
 from kohort.client.errors import AuthenticationError, ConnectionLostError
-from kohort.testing import Broker, BrokerProcess, Login
+from kohort.testing import Broker, BrokerProcess, Filling, Login
 
 from ..waiting import run
 
@@ -56,6 +57,19 @@ def test_only_users_get_in_and_do_what_they_may() -> None:
             AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=1)
 
 
+def test_in_the_broker_s_own_event_loop_a_call_says_how_it_is_made() -> None:
+    async def main() -> None:
+        async with Broker(secure=True) as broker:
+            with pytest.raises(RuntimeError, match=r"await asyncio.to_thread\(broker.security.add_user, …\)"):
+                broker.security.add_user("alice")
+            with pytest.raises(RuntimeError, match=r"await asyncio.to_thread\(filling.topic, …\)"):
+                Filling(broker, "x").topic([b"tea"])
+            with pytest.raises(RuntimeError, match=r"await asyncio.to_thread\(filling.group, …\)"):
+                Filling(broker, "x").group("orders")
+
+    run(main())
+
+
 def test_in_the_caller_s_event_loop() -> None:
     async def main() -> list[str]:
         async with Broker(secure=True) as broker:
@@ -82,6 +96,14 @@ def test_a_process_keeps_its_users_when_it_is_killed() -> None:
         broker.start()
         assert topics(login) == []
         assert f"--config {login.ca.parent}/client.properties" in broker.log()
+
+
+def test_settings_for_aiokafka() -> None:
+    async def main() -> None:
+        async with Broker(secure=True) as broker, AIOKafkaProducer(**broker.security.admin.aiokafka) as producer:
+            assert (await producer.send_and_wait("orders", b"tea")).offset == 0
+
+    run(main())
 
 
 def test_a_file_of_settings_for_java(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kohort.broker.config import Settings
 from kohort.broker.config.listeners import Endpoint
 from kohort.broker.server import Server
 from kohort.client.loop_thread import LoopThread
+from kohort.testing.blocking import refuse_own_loop
 from kohort.testing.settings import TEST_SETTINGS
 
 if TYPE_CHECKING:
@@ -86,6 +87,11 @@ class Broker:
         return f"{self.server.host}:{self.server.port}"
 
     @property
+    def event_loop(self) -> asyncio.AbstractEventLoop | None:
+        """Where it runs; None if it doesn't."""
+        return self._loop
+
+    @property
     def secured(self) -> bool:
         """Whether it lets in only who has a password."""
         return bool(self._secure)
@@ -98,7 +104,10 @@ class Broker:
             RuntimeError: it isn't running, or isn't secured.
         """
         if self._security is None:
-            raise RuntimeError("there are no users: enter Broker(secure=True) with `with` or `async with` first")
+            raise RuntimeError(
+                "there are no users: enter Broker(secure=True) with `with` or `async with` first; "
+                "a test takes kohort_secure_broker"
+            )
         return self._security
 
     @property
@@ -122,16 +131,16 @@ class Broker:
         With `async with` call it by `asyncio.to_thread`, as all that blocks.
 
         Raises:
+            TypeError: `by` isn't a timedelta.
             RuntimeError: it isn't running, or is left meanwhile; or this is its own event loop.
             ValueError: the clock would go back.
         """
+        if not isinstance(by, timedelta):
+            raise TypeError(f"advance takes a timedelta, such as timedelta(seconds=46), not {by!r:.80}")
         with self._lock:
             server, loop = self.server, self._loop
             assert loop is not None
-            if _runs_here(loop):
-                raise RuntimeError(
-                    "advance would wait for its own event loop: await asyncio.to_thread(broker.advance, …)"
-                )
+            refuse_own_loop("broker.advance", loop)
             future = asyncio.run_coroutine_threadsafe(self._advance(server, by), loop)
             self._advancing.add(future)
         try:
@@ -198,7 +207,9 @@ class Broker:
             clock=self._clock,
         )
         await server.start()
-        self._security = Security.of(secured.client_settings(str(server.listeners[0].advertised)))
+        self._security = Security.of(
+            secured.client_settings(str(server.listeners[0].advertised)), asyncio.get_running_loop()
+        )
         return server
 
     def _new_directory(self) -> Path:
@@ -220,11 +231,3 @@ class Broker:
     def _clean_up(self) -> None:
         while self._temporary:
             shutil.rmtree(self._temporary.pop(), ignore_errors=True)
-
-
-def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether the caller is in that event loop."""
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False

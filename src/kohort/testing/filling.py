@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kohort.client import Admin, Producer
+from kohort.client.config import ClientConfig, client_config
 from kohort.client.types import TopicPartition
+from kohort.testing.blocking import PATIENCE_MS, run_blocking
+from kohort.testing.broker import Broker
+from kohort.testing.container import KohortContainer
 from kohort.testing.records import records_of
 
 if TYPE_CHECKING:
-    from kohort.client.config import Servers
-    from kohort.testing.broker import Broker
+    import asyncio
+
     from kohort.testing.process import BrokerProcess
 
 __all__ = ["Filling"]
 
-T = TypeVar("T")
-
-_PATIENCE_MS = 30_000
-
 
 class Filling:
-    """Makes topics and groups on a broker. Its methods block until the broker has all.
+    """Makes topics and groups on a broker. Its methods block until the broker has all: with `async with`, call them by
+    `asyncio.to_thread`. In the broker's own event loop they raise RuntimeError.
 
     Args:
         broker: a running broker.
         prefix: what the names begin with that it makes up.
     """
 
-    def __init__(self, broker: Broker | BrokerProcess, prefix: str) -> None:
+    def __init__(self, broker: Broker | BrokerProcess | KohortContainer, prefix: str) -> None:
         self._broker = broker
         self._prefix = prefix
         self._named = 0
@@ -66,7 +66,7 @@ class Filling:
         topic = self._name() if name is None else name
 
         async def work() -> None:
-            async with Admin(self._servers, default_api_timeout_ms=_PATIENCE_MS) as admin:
+            async with Admin(self._servers, default_api_timeout_ms=PATIENCE_MS) as admin:
                 settings = {at: _text(value) for at, value in (configs or {}).items()}
                 await admin.topics.create(topic, partitions=partitions, configs=settings)
             if not ready:
@@ -86,7 +86,7 @@ class Filling:
                 for delivery in deliveries:
                     await delivery
 
-        _run(work())
+        run_blocking("filling.topic", work, self._loop)
         return topic
 
     def group(self, topic: str, *, behind: int = 0, name: str | None = None) -> str:
@@ -109,30 +109,34 @@ class Filling:
         group = self._name() if name is None else name
 
         async def work() -> None:
-            async with Admin(self._servers, default_api_timeout_ms=_PATIENCE_MS) as admin:
+            async with Admin(self._servers, default_api_timeout_ms=PATIENCE_MS) as admin:
                 partitions: tuple[TopicPartition, ...] = await admin.topics.partitions([topic])
                 ends = await admin.offsets.ends(partitions)
                 await admin.group_offsets.alter(
                     group, {at: max(start, end - behind) for at, (start, end) in ends.items()}
                 )
 
-        _run(work())
+        run_blocking("filling.group", work, self._loop)
         return group
 
     @property
-    def _servers(self) -> Servers:
-        # A broker that isn't secured has no login.
-        return self._broker.security.admin.config if self._broker.secured else self._broker.bootstrap_servers
+    def _loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._broker.event_loop if isinstance(self._broker, Broker) else None
+
+    @property
+    def _servers(self) -> ClientConfig:
+        broker = self._broker
+        if isinstance(broker, KohortContainer):
+            config = client_config(broker.get_bootstrap_server())
+        elif broker.secured:
+            config = broker.security.admin.config
+        else:
+            config = client_config(broker.bootstrap_servers)
+        return replace(config, bootstrap_timeout_ms=PATIENCE_MS)
 
     def _name(self) -> str:
         self._named += 1
         return f"{self._prefix}-{self._named}"
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs it in a thread of its own, since a test may have an event loop."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def _text(value: object) -> str:

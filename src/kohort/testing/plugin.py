@@ -138,15 +138,19 @@ def kohort_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
     The broker is the test's own, if it has one, else `kohort_broker`. A file's path is relative to the test's folder, a
     name is one that no other test has. See `kohort.testing.Filling.topic`.
     """
+    from kohort.client.errors import ClientError
+    from kohort.protocol.errors import KafkaError
+
     filling = _filling(request)
 
     def topic(records: Any = (), **options: Any) -> str:
+        __tracebackhide__ = True  # the report ends with the line of the test
         if isinstance(records, Path):
             records = request.path.parent / records
         try:
             return filling.topic(records, **options)
-        except (ValueError, OSError) as error:
-            _refuse(f"kohort_topic: {error}")
+        except (ValueError, OSError, KafkaError, ClientError) as error:
+            raise pytest.fail.Exception(f"kohort_topic: {error}") from None
 
     return topic
 
@@ -157,13 +161,17 @@ def kohort_group(request: pytest.FixtureRequest) -> Callable[..., str]:
 
     As `kohort_group(topic, behind=3)`, on the broker that `kohort_topic` takes. See `kohort.testing.Filling.group`.
     """
+    from kohort.client.errors import ClientError
+    from kohort.protocol.errors import KafkaError
+
     filling = _filling(request)
 
     def group(topic: str, **options: Any) -> str:
+        __tracebackhide__ = True
         try:
             return filling.group(topic, **options)
-        except ValueError as error:
-            _refuse(f"kohort_group: {error}")
+        except (ValueError, OSError, KafkaError, ClientError) as error:
+            raise pytest.fail.Exception(f"kohort_group: {error}") from None
 
     return group
 

@@ -43,11 +43,11 @@ def records_of(source: Iterable[Any] | Path, key: str | None = None) -> list[New
         key: the field whose value is a record's key.
 
     Raises:
-        ValueError: a file of another kind, a line that isn't JSON, a row that doesn't fit the header, a value
-            without the field `key`. Says where.
+        ValueError: no records, or a file of another kind; a line that isn't JSON, a row that doesn't fit the header, a
+            value without the field `key`, one that can't become JSON. Says where.
         OSError: the file can't be read.
     """
-    if isinstance(source, (str, bytes, Mapping)):
+    if isinstance(source, (str, bytes, Mapping)) or not isinstance(source, (Iterable, Path)):
         raise ValueError(f"records are a list or a Path, not {source!r:.80}")
     given = _of_file(source) if isinstance(source, Path) else _of_list(source)
     return [_as_bytes(where, record, key) for where, record in given]
@@ -105,7 +105,7 @@ def _as_bytes(where: str, record: NewRecord, key_field: str | None) -> NewRecord
         if not isinstance(fields, Mapping) or key_field not in fields:
             raise ValueError(f"{where} has no field {key_field!r} for its key: {value!r:.80}")
         key = fields[key_field]
-    return NewRecord(_bytes(value), _bytes(key), record.timestamp_ms, record.partition, record.headers)
+    return NewRecord(_bytes(where, value), _bytes(where, key), record.timestamp_ms, record.partition, record.headers)
 
 
 def _decoded(where: str, text: bytes | str) -> Any:
@@ -115,7 +115,10 @@ def _decoded(where: str, text: bytes | str) -> Any:
         raise ValueError(f"{where} isn't JSON: {error}") from None
 
 
-def _bytes(value: Any) -> bytes | None:
+def _bytes(where: str, value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
-    return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+    try:
+        return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{where} can't become JSON: {error}: {value!r:.80}") from None

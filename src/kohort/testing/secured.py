@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import ssl
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from kohort.broker.secured.client_settings import MECHANISM, ClientSettings
 from kohort.client import Admin, ClientConfig
 from kohort.client.admin import SCRAM_MECHANISMS, Acl
+from kohort.testing.blocking import PATIENCE_MS, run_blocking
 
 __all__ = ["Login", "Security"]
 
@@ -41,6 +42,18 @@ class Login:
     def librdkafka(self) -> dict[str, str]:
         """Settings for librdkafka, such as confluent-kafka's clients."""
         return self._settings.librdkafka()
+
+    @property
+    def aiokafka(self) -> dict[str, Any]:
+        """Arguments of aiokafka's clients: `AIOKafkaProducer(**login.aiokafka)`."""
+        return {
+            "bootstrap_servers": self.servers,
+            "security_protocol": "SASL_SSL",
+            "ssl_context": ssl.create_default_context(cafile=str(self.ca)),
+            "sasl_mechanism": MECHANISM,
+            "sasl_plain_username": self.name,
+            "sasl_plain_password": self.password,
+        }
 
     @property
     def java(self) -> dict[str, str]:
@@ -75,19 +88,21 @@ class Login:
 class Security:
     """The users and access rules of a secured broker.
 
-    Its methods block until the broker has answered: with `async with`, call them by `asyncio.to_thread`.
+    Its methods block until the broker has answered: with `async with`, call them by `asyncio.to_thread`. In the
+    broker's own event loop they raise RuntimeError.
 
     Attributes:
         admin: the first user, who may do everything.
     """
 
-    def __init__(self, admin: Login) -> None:
+    def __init__(self, admin: Login, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.admin = admin
+        self._loop = loop
 
     @classmethod
-    def of(cls, settings: ClientSettings) -> Self:
-        """Of a broker that clients with these settings administer."""
-        return cls(Login(*settings))
+    def of(cls, settings: ClientSettings, loop: asyncio.AbstractEventLoop | None = None) -> Self:
+        """Of a broker that clients with these settings administer; in an event loop, if it is in this process."""
+        return cls(Login(*settings), loop)
 
     def add_user(self, name: str, password: str | None = None) -> Login:
         """Makes a user, or gives one another password; a random one by default.
@@ -101,7 +116,7 @@ class Security:
             for mechanism in SCRAM_MECHANISMS:
                 await admin.users.set(name, login.password, mechanism=mechanism, iterations=4096)
 
-        self._run(work)
+        self._run("add_user", work)
         return login
 
     def delete_user(self, name: str) -> None:
@@ -115,7 +130,7 @@ class Security:
             for credential in (await admin.users.describe(name))[name]:
                 await admin.users.delete(name, credential.mechanism)
 
-        self._run(work)
+        self._run("delete_user", work)
 
     def add_acls(self, *acls: Acl) -> None:
         """Adds access rules.
@@ -123,14 +138,12 @@ class Security:
         Raises:
             KafkaError, PartialFailureError: as `Admin.acls.create`.
         """
-        self._run(lambda admin: admin.acls.create(*acls))
+        self._run("add_acls", lambda admin: admin.acls.create(*acls))
 
-    def _run(self, work: Callable[[Admin], Awaitable[Any]]) -> None:
-        """Runs it in a thread of its own, since the caller may have an event loop."""
-
+    def _run(self, name: str, work: Callable[[Admin], Awaitable[Any]]) -> None:
         async def main() -> None:
-            async with Admin(self.admin.config, default_api_timeout_ms=30_000) as admin:
+            config = replace(self.admin.config, bootstrap_timeout_ms=PATIENCE_MS)
+            async with Admin(config, default_api_timeout_ms=PATIENCE_MS) as admin:
                 await work(admin)
 
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, main()).result()
+        run_blocking(f"broker.security.{name}", main, self._loop)

@@ -21,7 +21,7 @@ def _endpoints(value: Value) -> str | None:
     assert isinstance(value, tuple)
     for part in value:
         if not _ENDPOINT.fullmatch(part) or int(part.rsplit(":", 1)[1]) > 65_535:
-            return f"{part!r} isn't NAME://HOST:PORT"
+            return f"{part!r} isn't NAME://HOST:PORT, with a port between 0 and 65535"
     return None
 
 

@@ -33,7 +33,7 @@ class Secured:
     """
 
     def __init__(self, directory: Path) -> None:
-        require("security", "--secure", ["cryptography"])
+        require("security", "a secured broker", ["cryptography"])
         self.directory = directory.absolute()
         self.certificates = CertificateFiles(self.directory)
         self.password = self.directory / "password"
