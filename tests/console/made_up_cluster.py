@@ -31,6 +31,7 @@ from kohort.console.server import ConsoleServer
 from kohort.console.topic_pages import TopicReport
 from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.watcher import Watcher
+from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
 from kohort.protocol.share_in_flight import InFlight
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
@@ -73,7 +74,8 @@ def _group(name: str, members: tuple[GroupMember, ...], **more: Any) -> GroupDes
 
 
 def _streams_member(name: str, host: int, active: Collection[int], standby: Collection[int]) -> GroupMember:
-    tasks = {TaskId("0", at): Role.ACTIVE for at in active} | {TaskId("0", at): Role.STANDBY for at in standby}
+    roles = {Role.ACTIVE: active, Role.STANDBY: standby}
+    tasks = {TaskId(part, at): role for role, numbers in roles.items() for part in ("0", "1") for at in numbers}
     ends = {task: 90_000 + 11 * task.partition for task in tasks}
     offsets = {task: end - (0 if task.partition in active else 140) for task, end in ends.items()}
     state = StreamsMemberState(
@@ -83,17 +85,27 @@ def _streams_member(name: str, host: int, active: Collection[int], standby: Coll
     return _member(name, host, "flights", active, streams=state)
 
 
+def _streams_group(minute: int) -> GroupDescription:
+    """The group at a minute of 20: its second instance comes at the fourth, is away from the tenth on for three."""
+    everything = range(TOPICS["flights"])
+    members = [_streams_member("one-1", 21, everything, ())]
+    if minute >= 4 and not 10 <= minute < 13:
+        two = _streams_member("two-2", 22, everything[3:], everything[: 3 if minute < 10 else 1])
+        members = [_streams_member("one-1", 21, everything[:3], everything[3:]), two]
+    by_sky = InternalTopic("flight-delays-by-sky-repartition", TOPICS["flights"])
+    changelogs = {at: [InternalTopic(f"flight-delays-by-{of}-changelog")] for at, of in (("0", "origin"), ("1", "sky"))}
+    first = Subtopology(source_topics=["flights"], repartition_sinks=[by_sky.name], changelogs=changelogs["0"])
+    topology = Topology({"0": first, "1": Subtopology(repartition_sources=[by_sky], changelogs=changelogs["1"])})
+    return _group("flight-delays", tuple(members), topology=topology, topology_epoch=0)
+
+
 def _description(name: str) -> GroupDescription:
     match name:
         case "billing" | "search-index":
             topic = "orders" if name == "billing" else "payments"
             return _group(name, (_member("a-17", 11, topic, (0, 1, 2)), _member("b-4", 12, topic, (3, 4, 5))))
         case "flight-delays":
-            one = _streams_member("one-1", 21, (0, 1, 2), (3, 4, 5))
-            two = _streams_member("two-2", 22, (3, 4, 5), (0,))
-            changelogs = [InternalTopic("flight-delays-by-origin-changelog")]
-            topology = Topology({"0": Subtopology(source_topics=["flights"], changelogs=changelogs)})
-            return _group(name, (one, two), topology=topology, topology_epoch=0)
+            return _streams_group(20)
         case "mail":
             return _group(name, (_member("sender-1", 31, "mails", (0, 1, 2)), _member("sender-2", 32, "mails", (0, 1))))
     return _group(name, ())
@@ -151,6 +163,34 @@ class MadeUpReader:
     async def dead_letter_topic(self, group_id: str) -> str:
         return "mails-dead"
 
+    async def placed(self, group_id: str) -> tuple[Group, list[str]]:
+        count = TOPICS["flights"]
+        tasks = [TaskId(part, at) for part in ("0", "1") for at in range(count)]
+        members = [
+            Member(
+                id=member.member_id,
+                process=member.streams.process_id,
+                tags={},
+                active=frozenset(task for task, role in member.streams.tasks.items() if role is Role.ACTIVE),
+                standby=frozenset(task for task, role in member.streams.tasks.items() if role is Role.STANDBY),
+            )
+            for member in _description(group_id).members
+            if member.streams is not None
+        ]
+        ends = {task: 90_000 + 11 * task.partition for task in tasks}
+        lags = {
+            (each.process, task): 140 if task in each.standby else 0
+            for each in members
+            for task in each.active | each.standby
+        }
+        return Group(
+            tuple(SubtopologyTasks(part, count, 1) for part in ("0", "1")),
+            tuple(members),
+            standbys=1,
+            lags=lags,
+            ends=ends,
+        ), []
+
 
 def _topic(name: str) -> TopicInfo:
     partitions = {
@@ -199,6 +239,7 @@ async def made_up_console() -> AsyncIterator[ConsoleServer]:
         ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
         sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
         growth.book.looked(at, ends, sizes, TOPICS, due=TOPICS)
+        watcher.times.looked(at, NOON_MS + 10_000 * sample, [_streams_group(20 * sample // (6 * MINUTES))])
     growth.sizes = await reader.sizes() or {}
     records = cast(RecordReader, MadeUpRecords())
     server = ConsoleServer(watcher, reader, records, cluster="kafka-1.example:9092", growth=growth)

@@ -33,17 +33,21 @@ class Picture(NamedTuple):
         path: of the page.
         height: of the picture, in pixels.
         paste: bytes that are put into the page's form first; "" for none.
+        part: what of the page is in the picture, by a selector of CSS; "" for all of it.
     """
 
     name: str
     path: str
     height: int = 720
     paste: str = ""
+    part: str = ""
 
 
 PICTURES: Final = (
     Picture("groups", "/groups", 420),
-    Picture("group", "/group?id=flight-delays", 1_000),
+    Picture("group", "/group?id=flight-delays", 1_150),
+    Picture("topology", "/group?id=flight-delays", part=".topology"),
+    Picture("placement", "/group/placement?id=flight-delays&add=1", 1_450),
     Picture("share-group", "/group?id=mail", 1_100),
     Picture("topics", "/topics", 440),
     Picture("topic", "/topic?name=orders", 900),
@@ -82,7 +86,8 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
                     await page.click("form button")
                     await page.locator("section.dump").first.wait_for()
                 assert complaints == []
-                found[each.name] = _small(await page.screenshot(animations="disabled", caret="hide"))
+                shown = page.locator(each.part) if each.part else page
+                found[each.name] = _small(await shown.screenshot(animations="disabled", caret="hide"))
                 await page.close()
         finally:
             await browser.close()
