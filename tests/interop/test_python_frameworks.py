@@ -1,4 +1,5 @@
-"""The examples of tests with frameworks pass: FastStream, Quix Streams and Faust, over aiokafka and librdkafka.
+"""The examples of tests with frameworks pass: FastStream, Quix Streams, Faust, FastAPI and Django, over aiokafka and
+librdkafka.
 
 They aren't in our environment, whose versions of what they need may not be theirs.
 """
@@ -20,16 +21,18 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(BUILD_S)]
 
 ROOT: Final = Path(__file__).parents[2]
 FRAMEWORKS: Final = {
-    "test_faststream": "faststream==0.7.8",
-    "test_quixstreams": "quixstreams==3.28.1",
-    "test_faust": "faust-streaming==0.15.3",
+    "test_faststream": ("faststream==0.7.8",),
+    "test_quixstreams": ("quixstreams==3.28.1",),
+    "test_faust": ("faust-streaming==0.15.3",),
+    "test_fastapi": ("fastapi==0.165.0", "httpx==0.28.1"),
+    "test_django": ("django==5.2.19",),
 }
-"""By the examples in `docs/examples/testing`; aiokafka, which FastStream is over here, is ours."""
+"""By the examples in `docs/examples/testing`; aiokafka and confluent-kafka, where they are over these, are ours."""
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_an_example_passes(name: str, tmp_path: Path) -> None:
-    packages = python_packages(FRAMEWORKS[name])
+    packages = python_packages(*FRAMEWORKS[name])
     shutil.copy(
         ROOT / "docs" / "examples" / "testing" / f"{name}.py", tmp_path
     )  # away from our configuration of pytest

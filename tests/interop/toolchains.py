@@ -110,14 +110,14 @@ def playwright() -> Path:
     return python_packages(PLAYWRIGHT)
 
 
-def python_packages(requirement: str) -> Path:
-    """A folder with a package of PyPI and all that it needs."""
-    name = requirement.partition("=")[0]
+def python_packages(*requirements: str) -> Path:
+    """A folder with packages of PyPI and all that they need."""
+    name = requirements[0].partition("=")[0]
 
     def build(target: Path) -> None:
-        run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target), requirement], HERE)
+        run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target), *requirements], HERE)
 
-    return built_once(FOLDER, name, [requirement.encode()], build)
+    return built_once(FOLDER, name, [requirement.encode() for requirement in requirements], build)
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 CLIENTS = ("test_a_worker_dies", "test_aiokafka", "test_confluent_kafka", "test_kafka_python")
-FRAMEWORKS = ("test_faststream", "test_faust", "test_quixstreams")
+FRAMEWORKS = ("test_django", "test_fastapi", "test_faststream", "test_faust", "test_quixstreams")
 """They aren't in this environment: tests/interop/test_python_frameworks.py."""
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "testing"
