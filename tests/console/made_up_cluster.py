@@ -235,7 +235,7 @@ async def made_up_console() -> AsyncIterator[ConsoleServer]:
         left = 6 * MINUTES - sample
         waves = 1 + math.sin(sample / 7) / 5
         lags = {name: int(lag * (1 + left / 40) * waves) for name, lag in LAGS.items()}
-        watcher.book.looked(at, {name: Summary(2, lag) for name, lag in lags.items()}, lags)
+        watcher.book.looked(at, {name: Summary(2, lag, 250 * sample + 50_000) for name, lag in lags.items()}, lags)
         ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
         sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
         growth.book.looked(at, ends, sizes, TOPICS, due=TOPICS)

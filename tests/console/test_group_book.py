@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.client.administration.group_types import GroupListing, GroupType
+from kohort.console.delay import Delay
 from kohort.console.group_book import GroupBook, Summary
 from kohort.console.trend import Direction
 
@@ -63,3 +64,13 @@ def test_a_trend_is_that_of_the_history() -> None:
         book.looked(float(at), {"a": Summary(1, 100 - 10 * at)}, ["a"])
     assert book.groups["a"].trend.direction is Direction.FALLING
     assert book.groups["a"].trend.caught_up_in == 6
+
+
+def test_a_lag_in_time_is_that_of_what_was_written_meanwhile() -> None:
+    book = GroupBook()
+    book.listed(listings("a"))
+    for at in range(11):
+        book.looked(float(at), {"a": Summary(1, 30, 10 * at)}, ["a"])
+    assert book.groups["a"].delay == Delay(3.0)
+    book.looked(11.0, {"a": Summary(1, None)}, ["a"])
+    assert book.groups["a"].delay is None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kohort.client.administration.group_types import GroupListing
+from kohort.console.delay import Delay, delay
 from kohort.console.history import History
 from kohort.console.trend import Direction, Trend, trend
 
 MOST_HISTORIES: Final = 10_000
-"""Groups whose history is kept; beyond, those that were looked at longest ago lose theirs. Each takes 3 KB at most."""
+"""Groups whose history is kept; beyond, those that were looked at longest ago lose theirs. Each takes 6 KB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,12 @@ class Summary:
     Attributes:
         members: how many there are.
         lag: records that are left to read in all partitions whose lag is known; None if none is.
+        end: the ends of these partitions, summed up.
     """
 
     members: int
     lag: int | None
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,22 @@ class KnownGroup:
         summary: None until it was looked at.
         looked_at: when, in seconds by the clock of the samples; None until then.
         trend: of its lag.
+        delay: its lag in time; None if it isn't known.
     """
 
     listing: GroupListing
     summary: Summary | None = None
     looked_at: float | None = None
     trend: Trend = Trend(Direction.UNKNOWN)  # noqa: RUF009 (it is frozen)
+    delay: Delay | None = None
+
+
+@dataclass(slots=True)
+class _Histories:
+    """Of a group: its lag, and the ends of its partitions, summed up."""
+
+    lag: History = field(default_factory=History)
+    end: History = field(default_factory=History)
 
 
 class GroupBook:
@@ -53,7 +66,7 @@ class GroupBook:
 
     def __init__(self, most_histories: int = MOST_HISTORIES) -> None:
         self._groups: dict[str, KnownGroup] = {}
-        self._histories: dict[str, History] = {}  # in the order in which the groups were looked at last
+        self._histories: dict[str, _Histories] = {}  # in the order in which the groups were looked at last
         self._most = most_histories
 
     @property
@@ -62,8 +75,8 @@ class GroupBook:
         return self._groups
 
     def history(self, group_id: str) -> History:
-        """A group's history; an empty one if it has none."""
-        return self._histories.get(group_id) or History()
+        """The history of a group's lag; an empty one if it has none."""
+        return (self._histories.get(group_id) or _Histories()).lag
 
     def listed(self, listings: Iterable[GroupListing], *, whole: bool = True) -> None:
         """Takes in a list of all groups; those that aren't on it are gone, with their histories.
@@ -73,7 +86,7 @@ class GroupBook:
         """
         before = self._groups
         self._groups = ({} if whole else dict(before)) | {
-            each.group_id: KnownGroup(each, known.summary, known.looked_at, known.trend)
+            each.group_id: replace(known, listing=each)
             if (known := before.get(each.group_id)) is not None
             else KnownGroup(each)
             for each in listings
@@ -107,11 +120,16 @@ class GroupBook:
             if known is None:
                 continue
             summary = summaries.get(group_id, known.summary)
-            history = self._histories.pop(group_id, None) or History()
-            if group_id in summaries and summary is not None and summary.lag is not None:
-                history.add(at, summary.lag)
-            self._histories[group_id] = history
-            self._groups[group_id] = KnownGroup(known.listing, summary, at, trend(history.recent))
+            histories = self._histories.pop(group_id, None) or _Histories()
+            behind = known.delay
+            if group_id in summaries and summary is not None:
+                behind = None
+                if summary.lag is not None:
+                    histories.lag.add(at, summary.lag)
+                    histories.end.add(at, summary.end)
+                    behind = delay(histories.end.merged, summary.lag)
+            self._histories[group_id] = histories
+            self._groups[group_id] = KnownGroup(known.listing, summary, at, trend(histories.lag.recent), behind)
         while len(self._histories) > self._most:
             del self._histories[next(iter(self._histories))]
 

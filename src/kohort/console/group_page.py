@@ -11,6 +11,7 @@ from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.client.types import TopicPartition
 from kohort.console.chart import chart
+from kohort.console.delay import Delay
 from kohort.console.flow import Rate
 from kohort.console.history import History
 from kohort.console.links import topic_link
@@ -18,7 +19,7 @@ from kohort.console.live import Cell, Table, View
 from kohort.console.task_times import TaskTimes
 from kohort.console.timeline import timeline_texts
 from kohort.console.trend import Trend
-from kohort.console.words import NOTHING, duration, member_names, moment, number, pace, trend_text, visible
+from kohort.console.words import NOTHING, delay_text, duration, member_names, moment, number, pace, trend_text, visible
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
 from kohort.protocol.share_in_flight import InFlight
@@ -40,6 +41,11 @@ class GroupReport:
     def total(self) -> int | None:
         """Its lag in all partitions where it is known; None if it is in none."""
         return total_lag(self.lag)
+
+    @property
+    def end(self) -> int:
+        """The ends of these partitions, summed up."""
+        return sum(each.end for each in self.lag.values() if each.lag is not None and each.end is not None)
 
 
 def total_lag(lag: Mapping[TopicPartition, PartitionLag]) -> int | None:
@@ -139,6 +145,7 @@ def group_view(
     rates: Mapping[str, Rate] | None = None,
     times: TaskTimes | None = None,
     now_ms: int = 0,
+    behind: Delay | None = None,
 ) -> View:
     """What the page shows.
 
@@ -148,6 +155,7 @@ def group_view(
         times: of a streams group: which member has had which task.
         rates: of a streams group: how quickly its topics are written and read, as far as that is known.
         now_ms: the time since 1970 by which locks have time left.
+        behind: its lag in time.
     """
     group = report.group
     lines = chart(history.samples)
@@ -156,6 +164,7 @@ def group_view(
         "state": group.state or "not told",
         "members_count": number(len(group.members)),
         "lag": number(report.total),
+        "behind": delay_text(behind),
         "trend": NOTHING if report.total is None else trend_text(trend),
         "coordinator": str(group.coordinator),
         "assignor": group.assignor or NOTHING,

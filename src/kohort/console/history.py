@@ -82,3 +82,8 @@ class History:
     def samples(self) -> list[Sample]:
         """Samples of the whole time, from the first to the newest."""
         return list(map(Sample, self._long_at, self._long_values))
+
+    @property
+    def merged(self) -> list[Sample]:
+        """Both: the samples of the whole time, and between the newest of them all that came last."""
+        return sorted({*self.samples, *self.recent})

@@ -119,7 +119,9 @@ class Watcher(OpenPages):
         types = {group_id: self.book.groups[group_id].listing.type for group_id in group_ids}
         reports = await self._reader.look(types)
         now = asyncio.get_running_loop().time()
-        summaries = {group_id: Summary(len(each.group.members), each.total) for group_id, each in reports.items()}
+        summaries = {
+            group_id: Summary(len(each.group.members), each.total, each.end) for group_id, each in reports.items()
+        }
         self.book.looked(now, summaries, group_ids)
         # Those of open pages come first, and are the last to be forgotten.
         streams = [each for each in reversed(list(group_ids)) if types[each] is GroupType.STREAMS and each in reports]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kohort.client.administration.group_types import GroupDescription
+from kohort.console.delay import Delay
 from kohort.console.trend import Direction, Trend
 from kohort.short_names import short_names
 
@@ -63,6 +64,13 @@ def trend_text(trend: Trend) -> str:
         return trend.direction.value
     text = f"{trend.direction.value} by {pace(trend.per_second)}"
     return text if trend.caught_up_in is None else f"{text}, caught up in {duration(trend.caught_up_in)}"
+
+
+def delay_text(behind: Delay | None) -> str:
+    """A lag in time: 3 min 20 s, or over 20 min."""
+    if behind is None:
+        return NOTHING
+    return f"over {duration(behind.seconds)}" if behind.at_least else duration(behind.seconds)
 
 
 def moment(ms: int) -> str:
