@@ -71,7 +71,7 @@ def test_members_that_have_something_to_give_up_are_named() -> None:
         member("four", has=[3], target=[3]),
     ]
     assert awaited(group(GroupType.CONSUMER, "Reconciling", members)) == [
-        "waiting for one (has 1 partition to give up), two (has partitions to come), three (is in epoch 3 of 4)"
+        "waiting for one (has 1 partition to give up), three (is in epoch 3 of 4), two (has partitions to come)"
     ]
 
 

@@ -8,11 +8,14 @@ again; Apache Kafka doesn't.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kohort.cli.client.colours import UNDER_WAY
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.plurals import several
 from kohort.short_names import short_names
+
+_TO_COME: Final = "to come"
 
 
 def awaited(group: GroupDescription) -> list[str]:
@@ -38,7 +41,8 @@ def awaited_members(group: GroupDescription) -> list[GroupMember]:
     if group.type is GroupType.CLASSIC:
         return [member for member in group.members if not member.has_metadata] if state == "preparingrebalance" else []
     lacking = _lacking(group)
-    return [member for member in group.members if member.member_id in lacking]
+    found = [member for member in group.members if member.member_id in lacking]
+    return sorted(found, key=lambda member: lacking[member.member_id].endswith(_TO_COME))  # they wait for the others
 
 
 def _preparing(group: GroupDescription) -> str:
@@ -75,12 +79,12 @@ def _lacks(group: GroupDescription, member: GroupMember) -> str | None:
     """What a member has yet to do; None if it is where the group wants it."""
     if member.streams is not None and member.streams.tasks != member.streams.target_tasks:
         given_up = member.streams.tasks.keys() - member.streams.target_tasks.keys()
-        return f"has {several(len(given_up), 'task')} to give up" if given_up else "has tasks to come"
+        return f"has {several(len(given_up), 'task')} to give up" if given_up else f"has tasks {_TO_COME}"
     if member.target is not None and member.streams is None and set(member.target) != set(member.partitions):
         given_up_partitions = set(member.partitions) - set(member.target)
         if given_up_partitions:
             return f"has {several(len(given_up_partitions), 'partition')} to give up"
-        return "has partitions to come"
+        return f"has partitions {_TO_COME}"
     if member.epoch is not None and group.epoch is not None and 0 <= member.epoch < group.epoch:
         return f"is in epoch {member.epoch} of {group.epoch}"
     return None
