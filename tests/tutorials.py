@@ -31,6 +31,7 @@ class Tutorial:
         self._directory = directory
         self._servers = servers
         self._background: list[subprocess.Popen[bytes]] = []
+        self._named: dict[str, subprocess.Popen[bytes]] = {}
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         # Members' ids are as wide as they are, and commands of the page find what the tests find.
         self._environment = os.environ | {
@@ -71,16 +72,18 @@ class Tutorial:
                         start_new_session=True,
                     )
                 )  # fmt: skip
-            elif command == "kill -9 $!":
-                os.killpg(self._background[-1].pid, signal.SIGKILL)
-                self._background[-1].wait()
-            elif command.startswith("pkill -9 -f "):
-                self._kill(command.removeprefix("pkill -9 -f ").strip("'"))
+            elif command.endswith("=$!"):
+                self._named[command.removesuffix("=$!")] = self._background[-1]
+            elif command.startswith("kill -9 $"):
+                name = command.removeprefix("kill -9 $")
+                process = self._background[-1] if name == "!" else self._named[name]
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
             elif command is not commands[-1]:
                 done = self._run(command)
                 assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         final = commands[-1] if commands else ""
-        if not final or final.endswith("&") or final.startswith(("pkill", "kill")):
+        if not final or final.endswith("&") or final.startswith("kill"):
             return ""
         if re.match(r"kohort (topics create|produce)|echo|sed", final):
             done = self._run(final)
@@ -98,13 +101,6 @@ class Tutorial:
         until = time.monotonic() + PATIENCE
         while not matches(shown, (printed := self._run(command)).stdout):
             assert time.monotonic() < until, f"{command} printed\n{printed.stdout}{printed.stderr}\nand not\n{shown}"
-
-    def _kill(self, words: str) -> None:
-        """As pkill would, but only what was started here."""
-        for process in self._background:
-            if words in str(process.args):
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
 
     def _end(self) -> None:
         for process in self._background:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kohort.cli.client.awaited_members import awaited
+from kohort.cli.client.awaited_members import awaited, awaited_members
 from kohort.cli.client.colours import lag_text, state_text
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType, StreamsMemberState
 from kohort.client.types import Broker, TopicPartition
@@ -71,7 +71,7 @@ def test_members_that_have_something_to_give_up_are_named() -> None:
         member("four", has=[3], target=[3]),
     ]
     assert awaited(group(GroupType.CONSUMER, "Reconciling", members)) == [
-        "waiting for one (has 1 partition to give up), two (has partitions to come), three (is in epoch 3 of 4)"
+        "waiting for one (has 1 partition to give up), three (is in epoch 3 of 4), two (has partitions to come)"
     ]
 
 
@@ -89,7 +89,7 @@ def test_members_of_a_streams_group_by_their_tasks() -> None:
 @pytest.mark.parametrize(
     ("kind", "state", "said"),
     [
-        (GroupType.CLASSIC, "PreparingRebalance", "have to join again"),
+        (GroupType.CLASSIC, "PreparingRebalance", "one has yet to join again"),
         (GroupType.CLASSIC, "CompletingRebalance", "what their leader assigns"),
         (GroupType.CONSUMER, "Assigning", "the broker to place what there is"),
     ],
@@ -111,6 +111,29 @@ def test_of_a_classic_group_those_who_have_yet_to_join() -> None:
     members = [replace(member("one"), has_metadata=True), member("two"), member("three")]
     (sentence,) = awaited(group(GroupType.CLASSIC, "PreparingRebalance", members))
     assert sentence.startswith("waiting for two, three to join again: ")
+
+
+def test_of_a_classic_group_that_nobody_has_joined_again_and_that_all_have() -> None:
+    """As in the moment after a third one came, and in the first seconds of a group."""
+    members = [member("one"), member("two")]
+    (sentence,) = awaited(group(GroupType.CLASSIC, "PreparingRebalance", members))
+    assert sentence.startswith("all 2 members have yet to join again")
+    joined = [replace(each, has_metadata=True) for each in members]
+    (sentence,) = awaited(group(GroupType.CLASSIC, "PreparingRebalance", joined))
+    assert "more members may come" in sentence
+
+
+def test_random_ids_come_with_the_client_s() -> None:
+    """Members of the consumer protocol make their ids up; those of classic groups begin with the client's."""
+    members = [
+        replace(member("nzf0pM60aaaaXYZ", has=[0, 1], target=[0]), client_id="hal"),
+        replace(member("ann-1", epoch=3), client_id="ann"),
+    ]
+    described = group(GroupType.CONSUMER, "Reconciling", members)
+    assert awaited(described) == [
+        "waiting for hal (nzf0pM60aaaa…, has 1 partition to give up), ann-1 (is in epoch 3 of 4)"
+    ]
+    assert awaited_members(described) == members
 
 
 @pytest.mark.parametrize("state", ["Stable", "Empty", "Dead", "NotReady"])

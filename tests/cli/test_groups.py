@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kohort.cli.diagnosis.cluster import cluster_findings
+from kohort.cli.diagnosis.finding import Finding, Level
 from kohort.client.admin import Admin
+from kohort.client.config import ClientConfig
+from kohort.client.consumer import Consumer
 from kohort.client.producer import Producer
 from kohort.client.share_consumer import ShareConsumer
 from kohort.client.types import ShareRecord, TopicPartition
@@ -62,6 +68,7 @@ def test_a_classic_group(at: Cluster) -> None:
     assert "g: classic group, Stable, 1 member\n" in shown
     assert [member, "kohort", "127.0.0.1", "t: 0"] in rows(shown)
     assert ["t", "0", "-", "3", "-", "3", f"{member[:12]}…"] in rows(shown)
+    assert f"did you mean {member!r}?" in at.fails("groups", "remove-members", "g", "--member", member[:9])
     assert at.ok("groups", "remove-members", "g", "--member", member) == f"removed {member}\n"
     assert at.ok("groups", "list", "--type", "streams") == ""
     assert [group["group_id"] for group in at.json("groups", "list", "--state", "empty")] == ["g"]
@@ -202,7 +209,7 @@ def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
     assert at.json(*reset)["offsets"][0]["after"] == 3  # to look at, it need not be stopped
     assert "stop its member first" in at.fails(*reset, "--execute")
     assert "the group has members; stop them first (NON_EMPTY_GROUP)" in at.fails("groups", "delete", "words")
-    assert "the group has no such member" in at.fails("groups", "remove-members", "words", "--instance", "nobody")
+    assert "has no such member: 'nobody' (see" in at.fails("groups", "remove-members", "words", "--instance", "nobody")
     assert "did you mean 'words'?" in at.fails("groups", "describe", "WRODS")
 
 
@@ -217,6 +224,9 @@ def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
         (["delete-offsets", "g"], "Give --topic"),
         (["remove-members", "g"], "which members?"),
         (["list", "--type", "odd"], "one of classic, consumer, streams, share is wanted"),
+        (["list", "--state", "Rebalancing"], "one of Stable, Empty, Assigning, Reconciling, PreparingRebalance"),
+        (["billing"], "there is no command 'billing'; to see a group: kohort groups describe billing"),
+        (["descrive"], "Did you mean 'describe'?"),
     ],
 )
 def test_wrong_calls(at: Cluster, arguments: list[str], said: str) -> None:
@@ -251,6 +261,46 @@ def test_watching_goes_on_until_it_is_interrupted(at: Cluster) -> None:
         watching.send_signal(signal.SIGINT)
         assert watching.wait(10) == 0
     assert first[0]["offsets"][0]["committed"] == 1
+
+
+def test_in_a_pipe_each_picture_has_its_time(at: Cluster) -> None:
+    commit(at, "g", {T0: 1})
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "kohort.cli", "groups", "describe", "g", "--watch", "0.1"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"KOHORT_BOOTSTRAP_SERVERS": at.servers},
+    )
+    with watching:
+        assert watching.stdout is not None
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", watching.stdout.readline())
+        assert watching.stdout.readline().startswith("g: classic group, Empty")
+        watching.send_signal(signal.SIGINT)
+        watching.stdout.read()
+        assert watching.wait(10) == 0
+
+
+def test_a_subscription_to_what_is_not_there() -> None:
+    """The group is Stable, and reads nothing: describe and doctor say which topic may have been meant."""
+
+    async def look(at: Cluster) -> tuple[str, Any, list[Finding]]:
+        config = ClientConfig(bootstrap_servers=at.servers, client_id="kay")
+        async with Consumer(config, group_id="misled", group_protocol="consumer") as consumer, Admin(config) as admin:
+            consumer.subscribe("ordrs")
+            while not await admin.groups.list(types=["consumer"], states=["Stable"]):
+                await asyncio.sleep(0.05)
+            shown = await asyncio.to_thread(at.ok, "groups", "describe", "misled")
+            (described,) = await asyncio.to_thread(at.json, "groups", "describe", "misled")
+            return shown, described, await cluster_findings(config, named=True, timeout=10, look_again_s=0)
+
+    with cluster({"auto.create.topics.enable": "false"}) as at:
+        at.ok("topics", "create", "orders")
+        shown, described, findings = asyncio.run(look(at))
+    said = "subscribes to 'ordrs', which isn't there; did you mean 'orders'?"
+    assert f"kay ({described['members'][0]['member_id'][:12]}" in shown
+    assert said in shown
+    assert (described["missing_topics"], described["waiting_for"]) == (["ordrs"], [])
+    assert [each.level for each in findings if said in each.what] == [Level.WARNING]
 
 
 def test_members_and_offsets_alone(at: Cluster) -> None:

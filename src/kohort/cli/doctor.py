@@ -46,7 +46,7 @@ def command(
     The machine: Python, extras, Java, room on disks, limits, the clock. The cluster: whether its brokers can be reached
     at the addresses that they tell clients, which is the commonest mistake; certificates that end soon; protocols that
     are switched off; partitions without a leader or with too few replicas; transactions that hang; groups that are
-    stuck, or that lag behind without members.
+    stuck, that lag behind without members, or that subscribe to topics that aren't there.
 
     kohort doctor app.py
 

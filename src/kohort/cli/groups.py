@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kohort.cli.client import completion
-from kohort.cli.client.admin import confirm, existing_groups, existing_topics, with_admin
+from kohort.cli.client.admin import confirm, existing_groups, existing_members, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions
 from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
@@ -23,7 +25,19 @@ if TYPE_CHECKING:
     from kohort.client.administration.resets import PlannedReset
     from kohort.client.types import TopicPartition
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+class _Commands(TyperGroup):
+    """Says what shows a group, to somebody who names one where a command is wanted."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        unknown = name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing
+        if unknown and not get_close_matches(name, self.commands):  # typer names those that are like it
+            fail(f"there is no command {name!r}; to see a group: kohort groups describe {name}")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 TYPES = ("classic", "consumer", "streams", "share")
 STATES = (
@@ -61,7 +75,7 @@ def list_groups(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Only groups in this state, such as Stable or Empty.",
+            help=f"Only groups in this state: {', '.join(STATES)}. Repeatable.",
             autocompletion=completion.words(*STATES),
         ),
     ] = None,
@@ -80,6 +94,9 @@ def list_groups(
     for each in types or []:
         if each not in TYPES:
             fail(f"--type {each}: one of {', '.join(TYPES)} is wanted")
+    for each in states or []:
+        if each.lower() not in map(str.lower, STATES):
+            fail(f"--state {each}: one of {', '.join(STATES)} is wanted")
     listed = with_admin(
         bootstrap_server, config, timeout, lambda admin: admin.groups.list(types=types or (), states=states or ())
     )
@@ -313,7 +330,13 @@ def remove_members(
     wanted = [*map(MemberToRemove, members or []), *(MemberToRemove("", name) for name in instances or [])]
     if bool(wanted) == all_members:
         fail("which members? Give --member or --instance, or else --all")
-    with_admin(bootstrap_server, config, timeout, lambda admin: existing_groups(admin, [group]))
+
+    async def look(admin: Admin) -> None:
+        await existing_groups(admin, [group])
+        if not all_members:
+            await existing_members(admin, group, wanted)
+
+    with_admin(bootstrap_server, config, timeout, look)
     confirm(f"Remove {'all members' if all_members else ', '.join(map(str, wanted))} from {group}?", yes=yes)
 
     async def work(admin: Admin) -> tuple[MemberToRemove, ...]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from kohort.protocol.errors import ErrorCode
@@ -216,6 +218,21 @@ def test_a_member_that_shares_no_protocol_is_refused(protocol_type: str, names: 
     driver.stable_group(1)
     join = driver.join(protocol_type=protocol_type, protocols=[(name, b"") for name in names])
     assert join.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_of_a_client_that_is_refused_a_line_in_ten_seconds_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    driver = Driver()
+    driver.stable_group(1)
+    for _ in range(3):
+        driver.join(protocols=[("cooperative-sticky", b"")])
+    driver.now += 10_000
+    driver.join(protocol_type="connect")
+    reasons = [line for line in caplog.messages if line.startswith("join refused")]
+    assert reasons == [
+        "join refused group=group client=client reason=has cooperative-sticky, the members have range",
+        "join refused group=group client=client reason=is of type connect, the members are of type consumer",
+    ]
 
 
 def test_a_refused_first_member_leaves_no_group_behind() -> None:

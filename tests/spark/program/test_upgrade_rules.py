@@ -84,7 +84,7 @@ def committed(formats: StoreFormats | None, program: Fingerprint = OLD, partitio
 def test_aggregates_that_come_and_go() -> None:
     changes = store_changes(now({"n": DELAYS, "d": DELAYS}), committed({"d": DELAYS, "x": DELAYS}))
     assert changes == [
-        StoreChange("n", "flights", Fate.NEW, "flights is read from where it was for it"),
+        StoreChange("n", "flights", Fate.NEW, "has what comes from now on: flights is read from where it was"),
         StoreChange("d", "flights", Fate.KEPT),
         StoreChange("x", "flights", Fate.LEFT),
     ]
@@ -113,7 +113,8 @@ def test_a_store_that_the_fingerprint_does_not_tell_of_may_be_left_meanwhile() -
 
 def test_a_store_that_was_reset_is_new() -> None:
     (change,) = store_changes(now({"d": DELAYS}), committed({}, NEW))
-    assert change == StoreChange("d", "flights", Fate.NEW, "flights is read from where it was for it")
+    why = "has what comes from now on: flights is read from where it was"
+    assert change == StoreChange("d", "flights", Fate.NEW, why)
     (change,) = store_changes(now({"d": DELAYS}, filled={"d"}), committed({}, NEW))
     assert change.fate is Fate.KEPT, "a version before didn't note it"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
-from kohort.cli.client.errors import explain, not_found
+from kohort.cli.client.errors import explain, not_found, similar
 from kohort.cli.client.options import client_config
 from kohort.cli.client.run import run
 from kohort.cli.terminal import complain, err, fail, printable
@@ -18,6 +18,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
     from kohort.client.administration.group_types import GroupType
+    from kohort.client.administration.member_removal import MemberToRemove
     from kohort.client.types import TopicInfo
 
 T = TypeVar("T")
@@ -78,6 +79,23 @@ async def existing_groups(admin: Admin, names: Collection[str]) -> dict[str, Gro
         if not missing:
             raise
         _not_found("group", missing, [group.group_id for group in await admin.groups.list()])
+
+
+async def existing_members(admin: Admin, group: str, wanted: Iterable[MemberToRemove]) -> None:
+    """Whether a group has these members; if one isn't there, the same as `existing_topics`."""
+    members = (await admin.groups.describe(group))[group].members
+    ids = [member.member_id for member in members]
+    static = [member.instance_id for member in members if member.instance_id is not None]
+    missing = False
+    for each in wanted:
+        named = static if each.instance_id is not None else ids
+        if (name := str(each)) not in named:
+            near = [*dict.fromkeys([*(one for one in named if name and one.startswith(name)), *similar(name, named)])]
+            hint = f"; did you mean {' or '.join(map(repr, near[:3]))}?" if near else " (see 'kohort groups members')"
+            complain(f"group {group} has no such member: {name!r}{hint}")
+            missing = True
+    if missing:
+        raise typer.Exit(1)
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -7,10 +7,15 @@ again; Apache Kafka doesn't.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Final
+
 from kohort.cli.client.colours import UNDER_WAY
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.plurals import several
 from kohort.short_names import short_names
+
+_TO_COME: Final = "to come"
 
 
 def awaited(group: GroupDescription) -> list[str]:
@@ -24,35 +29,62 @@ def awaited(group: GroupDescription) -> list[str]:
         return ["a rebalance is being completed: members wait for what their leader assigns"]
     if state == "assigning":  # epochs are ahead of what is placed: members can't come to them yet
         return ["waiting for the broker to place what there is"]
-    names = short_names([member.member_id for member in group.members])
-    waited = [
-        f"{member.instance_id or names[member.member_id]} ({why})"
-        for member in group.members
-        if (why := _lacks(group, member)) is not None
-    ]
+    waited = called(group, awaited_members(group), _lacking(group))
     return [f"waiting for {', '.join(waited)}"] if waited else []
+
+
+def awaited_members(group: GroupDescription) -> list[GroupMember]:
+    """Those whom the group waits for, as far as the brokers tell; none for a group that waits for nobody."""
+    state = group.state.lower()
+    if state not in UNDER_WAY or state == "assigning":
+        return []
+    if group.type is GroupType.CLASSIC:
+        return [member for member in group.members if not member.has_metadata] if state == "preparingrebalance" else []
+    lacking = _lacking(group)
+    found = [member for member in group.members if member.member_id in lacking]
+    return sorted(found, key=lambda member: lacking[member.member_id].endswith(_TO_COME))  # they wait for the others
 
 
 def _preparing(group: GroupDescription) -> str:
     """Who of a classic group has to join again, as far as the broker tells who has."""
-    names = short_names([member.member_id for member in group.members])
-    missing = [member for member in group.members if not member.has_metadata]
-    if not missing or len(missing) == len(group.members):
-        return "a rebalance is being prepared: members that are here have to join again, or be dropped in the end"
-    listed = ", ".join(member.instance_id or names[member.member_id] for member in missing)
+    missing = awaited_members(group)
+    listed = ", ".join(called(group, missing))
+    if missing and len(missing) == len(group.members):
+        whoever = f"all {len(missing)} members have" if len(missing) > 1 else f"{listed} has"
+        return f"{whoever} yet to join again, as far as the broker tells (they hear of it with their next heartbeat)"
+    if not missing:
+        return "a rebalance is being prepared: more members may come before partitions are handed out"
     return f"waiting for {listed} to join again: who doesn't within its rebalance timeout is dropped"
+
+
+def called(group: GroupDescription, members: Iterable[GroupMember], why: Mapping[str, str] | None = None) -> list[str]:
+    """What members are called: by static names, or short ids with the client's where the id doesn't begin with it."""
+    short = short_names([member.member_id for member in group.members])
+    called = []
+    for member in members:
+        name, more = member.instance_id or short[member.member_id], []
+        if member.instance_id is None and member.client_id and not member.member_id.startswith(member.client_id):
+            name, more = member.client_id, [name]
+        more += [why[member.member_id]] if why is not None else []
+        called.append(f"{name} ({', '.join(more)})" if more else name)
+    return called
+
+
+def _lacking(group: GroupDescription) -> dict[str, str]:
+    """What each member has yet to do, by its id, where members have epochs or targets."""
+    return {member.member_id: why for member in group.members if (why := _lacks(group, member)) is not None}
 
 
 def _lacks(group: GroupDescription, member: GroupMember) -> str | None:
     """What a member has yet to do; None if it is where the group wants it."""
     if member.streams is not None and member.streams.tasks != member.streams.target_tasks:
         given_up = member.streams.tasks.keys() - member.streams.target_tasks.keys()
-        return f"has {several(len(given_up), 'task')} to give up" if given_up else "has tasks to come"
+        return f"has {several(len(given_up), 'task')} to give up" if given_up else f"has tasks {_TO_COME}"
     if member.target is not None and member.streams is None and set(member.target) != set(member.partitions):
         given_up_partitions = set(member.partitions) - set(member.target)
         if given_up_partitions:
             return f"has {several(len(given_up_partitions), 'partition')} to give up"
-        return "has partitions to come"
+        return f"has partitions {_TO_COME}"
     if member.epoch is not None and group.epoch is not None and 0 <= member.epoch < group.epoch:
         return f"is in epoch {member.epoch} of {group.epoch}"
     return None

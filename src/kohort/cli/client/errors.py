@@ -28,10 +28,15 @@ _ADVICE: Final[dict[ErrorCode, str]] = {
 """The text of a code, where the broker's answer has none."""
 
 
+def similar(name: str, existing: Iterable[str]) -> list[str]:
+    """Up to three names that are like one that doesn't exist, the likest first."""
+    known = {each.casefold(): each for each in existing}
+    return [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.6)]
+
+
 def not_found(kind: str, name: str, existing: Iterable[str]) -> str:
     """The error for a topic or group that doesn't exist, with similar names."""
-    known = {each.casefold(): each for each in existing}
-    near = [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.6)]
+    near = similar(name, existing)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f" (see 'kohort {kind}s list')"
     return f"there is no {kind} {name!r}{hint}"
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from kohort.cli.client.awaited_members import awaited
+from kohort.cli.client.awaited_members import awaited, awaited_members
 from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_partitions import partitions_read
+from kohort.cli.client.missing_topics import missing_sentences, missing_topics
 from kohort.cli.client.tables import table
 from kohort.cli.terminal import printable
 from kohort.client.administration.group_offsets import PartitionLag
@@ -35,10 +36,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
-    """A group, and its lag in each partition that it reads or has read."""
+    """A group, and its lag in each partition that it reads or has read.
+
+    Attributes:
+        missing: topics that it subscribes to and that aren't there, each with the names of similar ones.
+    """
 
     group: GroupDescription
     lag: Mapping[TopicPartition, PartitionLag]
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def uncommitted(self) -> int:
@@ -49,6 +55,7 @@ class GroupReport:
 async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
     """The reports of groups, in the order of their names."""
     groups = await admin.groups.describe(*names)
+    missing = await missing_topics(admin, groups.values())
     reports = []
     for name in dict.fromkeys(names):
         # A streams application reads committed records only: its lag ends where an open transaction begins, too.
@@ -57,7 +64,7 @@ async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
         lag = await admin.group_offsets.lag(name, partitions=partitions, isolation_level=isolation)
         # A streams task has a partition of each of its topics, which some of these may not have.
         existing = {at: each for at, each in lag.items() if each.committed is not None or each.end is not None}
-        reports.append(GroupReport(groups[name], existing))
+        reports.append(GroupReport(groups[name], existing, missing))
     return reports
 
 
@@ -83,7 +90,7 @@ def group_tables(report: GroupReport) -> list[RenderableType]:
 
 def members_tables(report: GroupReport) -> list[RenderableType]:
     """A group's header and its members."""
-    return [_header(report.group), *([_members(report.group)] if report.group.members else [])]
+    return [_header(report), *([_members(report.group)] if report.group.members else [])]
 
 
 def offsets_tables(report: GroupReport) -> list[RenderableType]:
@@ -117,6 +124,8 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
         "topology": None
         if group.topology is None
         else [_subtopology(name, each) for name, each in group.topology.subtopologies.items()],
+        "waiting_for": [member.member_id for member in awaited_members(group)],
+        "missing_topics": sorted({topic for each in group.members for topic in each.topics} & report.missing.keys()),
         "members": [_member_as_json(member) for member in group.members],
         "offsets": [
             {
@@ -136,7 +145,8 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
     }
 
 
-def _header(group: GroupDescription) -> Text:
+def _header(report: GroupReport) -> Text:
+    group = report.group
     members = several(len(group.members), "member")
     state = state_text(group.state) or Text("state unknown")
     facts = [f"coordinator {group.coordinator}"]
@@ -151,7 +161,7 @@ def _header(group: GroupDescription) -> Text:
             facts.append(f"{name} {epoch}")
     if group.type is GroupType.STREAMS and group.topology is None:
         facts.append("topics missing or unfit")
-    lines = [", ".join(facts), *awaited(group)]
+    lines = [", ".join(facts), *awaited(group), *missing_sentences(group, report.missing)]
     return Text.assemble(
         (printable(group.group_id), "bold"),
         f": {group.type.value} group, ",

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
@@ -54,8 +55,8 @@ class WatchCommand(ClientCommand):
 async def watch(read: Callable[[], Awaitable[Shown]], every: float, *, as_json: bool) -> None:
     """Shows the result of `read` every so many seconds, until the command is interrupted, which is a success.
 
-    In a terminal it is updated in place; elsewhere one result follows the other, as JSON in a line each. Errors are
-    shown, and `read` is called again.
+    In a terminal it is updated in place; elsewhere one result follows the other, each below its time, or as JSON in a
+    line each. Errors are shown, and `read` is called again.
     """
     try:
         if as_json or not out.is_terminal:
@@ -65,7 +66,7 @@ async def watch(read: Callable[[], Awaitable[Shown]], every: float, *, as_json: 
                     if as_json:
                         typer.echo(json.dumps(document))
                     else:
-                        out.print(*tables, sep="\n")
+                        out.print(Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"), *tables, sep="\n")
                         out.file.flush()
                 except (ClientError, KafkaError) as error:
                     err.print(Text(f"error: {printable(explain(error))}"), soft_wrap=True)

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kohort.cli.client.awaited_members import awaited
+from kohort.cli.client.awaited_members import awaited, awaited_members, called
 from kohort.cli.client.colours import UNDER_WAY
 from kohort.cli.client.errors import explain
+from kohort.cli.client.missing_topics import missing_sentences, missing_topics
 from kohort.cli.diagnosis.addresses import (
     advertised_findings,
     ask_all,
@@ -27,7 +28,7 @@ from kohort.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from kohort.client.administration.cluster_info import Features, Quorum
     from kohort.client.administration.group_offsets import PartitionLag
-    from kohort.client.administration.group_types import GroupDescription, GroupListing
+    from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupType
     from kohort.client.config import ClientConfig
     from kohort.client.types import TopicInfo, TopicPartition
 
@@ -200,20 +201,27 @@ async def _group_findings(admin: Admin, look_again_s: float) -> list[Finding]:
     listed = await admin.groups.list()
     lag = await admin.group_offsets.lag_of_groups({each.group_id: each.type for each in listed})
     found = [*group_findings(listed, lag)]
-    moving = [each.group_id for each in listed if each.state.lower() in UNDER_WAY]
+    working = {each.group_id: each.type for each in listed if each.state.lower() not in ("empty", "dead")}
+    before = await _described(admin, [*working], working)
+    found += subscription_findings(before, await missing_topics(admin, before.values()))
+    moving = {name: group for name, group in before.items() if group.state.lower() in UNDER_WAY}
     if moving:
-        before = await _described(admin, moving)
         await asyncio.sleep(look_again_s)
-        after = await _described(admin, moving)
-        found += stuck_findings(before, after, look_again_s)
+        after = await _described(admin, [*moving], working)
+        found += stuck_findings(moving, after, look_again_s)
     return found
 
 
-async def _described(admin: Admin, names: Sequence[str]) -> Mapping[str, GroupDescription]:
+async def _described(
+    admin: Admin, names: Sequence[str], types: Mapping[str, GroupType]
+) -> Mapping[str, GroupDescription]:
+    """Those of these groups that are there, and that the user may see."""
     try:
-        return await admin.groups.describe(*names)
+        return await admin.groups.describe(*names, types=types) if names else {}
     except PartialFailureError as error:
         return error.done
+    except KafkaError:
+        return {}
 
 
 def group_findings(
@@ -239,20 +247,46 @@ def group_findings(
     yield _Cluster(Level.FINE, several(count, "group"))
 
 
+def subscription_findings(
+    groups: Mapping[str, GroupDescription], missing: Mapping[str, Sequence[str]]
+) -> Iterator[Finding]:
+    """Groups with members that subscribe to what isn't there."""
+    for name, group in groups.items():
+        for sentence in missing_sentences(group, missing):
+            yield _Cluster(
+                Level.WARNING, f"group {name}: {sentence}",
+                "That isn't an error to the broker: the members wait for the topic, and read nothing of it.",
+                "correct the name, or make the topic: kohort topics create",
+            )  # fmt: skip
+
+
 def stuck_findings(
     before: Mapping[str, GroupDescription], after: Mapping[str, GroupDescription], seconds: float
 ) -> Iterator[Finding]:
-    """Groups that rebalance, and haven't come any farther meanwhile."""
+    """Groups that rebalance, and those of them that haven't come any farther meanwhile."""
     for name, group in after.items():
         earlier = before.get(name)
-        if earlier is None or group.state.lower() not in UNDER_WAY:
+        if earlier is None:
             continue
-        if (group.state, group.epoch, group.members) == (earlier.state, earlier.epoch, earlier.members):
+        if (group.epoch, _ids(group)) != (earlier.epoch, _ids(earlier)):
+            yield _Cluster(
+                Level.NOTE, f"group {name} rebalances: its members or its epoch have changed within {seconds:g} s",
+                "If that goes on, members come and go all the time, and little is read.",
+                f"the log of broker {group.coordinator.node_id} has a line with the reason for each rebalance of it",
+            )  # fmt: skip
+        elif group.state.lower() in UNDER_WAY and (group.state, group.members) == (earlier.state, earlier.members):
+            members = called(group, awaited_members(group))
+            whom = f"{', '.join(members[:_NAMED])} {'does' if len(members) == 1 else 'do'}" if members else "members do"
             yield _Cluster(
                 Level.WARNING, f"group {name} is {group.state}, and hasn't moved for {seconds:g} s",
                 "\n".join(awaited(group)) or "While it rebalances, its partitions aren't all read.",
-                f"kohort groups describe {name} --watch shows whom it waits for: a member that is busy or dead",
+                f"see what {whom} now, in their logs: records that take long, or a process that hangs. A process that "
+                "is ended leaves at its session timeout, one that is busy is dropped at its max.poll.interval.ms",
             )  # fmt: skip
+
+
+def _ids(group: GroupDescription) -> set[str]:
+    return {member.member_id for member in group.members}
 
 
 def _names(names: Sequence[str]) -> str:

@@ -23,6 +23,10 @@ log = logging.getLogger(__name__)
 _MEMBER_ID_REQUIRED: Final = 4  # first version of JoinGroup in which a client gets its id before it joins (KIP-394)
 _NAME_LENGTH: Final = 1024  # characters of a client's name in a member id, so that the id fits in a string field
 _SKIP_ASSIGNMENT: Final = 9  # first version of JoinGroup that tells a leader to keep the assignment (KIP-814)
+_TOLD: Final = 200
+_TOLD_MS: Final = 10_000
+"""Refusals that are written in so many ms."""
+_LONGEST: Final = 300  # characters of a name in the log
 
 
 class _Join:
@@ -81,6 +85,8 @@ class Joins:
         self._effects = effects
         self._new_id = new_id
         self._maybe_delete_empty = maybe_delete_empty
+        self._told: set[tuple[str, str]] = set()
+        self._told_until = 0
 
     def join(self, request: JoinGroupRequest, client: Client, reply: Reply) -> None:
         """Handles a JoinGroup; the answer may come with a later request, or at a timeout."""
@@ -95,6 +101,7 @@ class Joins:
         elif not limits[0] <= request.session_timeout_ms <= limits[1]:
             self._refuse(join, ErrorCode.INVALID_SESSION_TIMEOUT, member_id)
         elif tombstones is None:
+            self._tell_refused(join, "the group is of another type, and has members")
             self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
         elif group is None and member_id:
             self._refuse(join, ErrorCode.UNKNOWN_MEMBER_ID, member_id)
@@ -108,6 +115,7 @@ class Joins:
         if not self._has_room(group, replaced):
             self._refuse_for_size(group, join)
         elif not group.supports(join.request.protocol_type, join.protocols):
+            self._tell_refused(join, _mismatch(group, join))
             self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
         else:
             self._groups[group.group_id] = group
@@ -225,5 +233,27 @@ class Joins:
             self._effects.answer(earlier.reply, response)
         group.joining[member_id] = PendingReply(join.reply, join.client.version)
 
+    def _tell_refused(self, join: _Join, why: str) -> None:
+        """Writes a line, of a client in ten seconds one: who is refused tries again and again."""
+        if self._effects.now >= self._told_until:
+            self._told.clear()
+            self._told_until = self._effects.now + _TOLD_MS
+        group_id, client_id = join.request.group_id, join.client.client_id
+        if (group_id, client_id) in self._told or len(self._told) >= _TOLD:
+            return
+        self._told.add((group_id, client_id))
+        log.info("join refused group=%s client=%s reason=%s", group_id[:_LONGEST], client_id[:_LONGEST], why)
+
     def _refuse(self, join: _Join, code: ErrorCode, member_id: str) -> None:
         self._effects.answer(join.reply, join_refused(code, member_id, join.client.version))
+
+
+def _mismatch(group: ClassicGroup, join: _Join) -> str:
+    """Why a member can't join: its type, or its protocols (a consumer's assignors), beside the members'."""
+    has, of_type = ", ".join(join.protocols)[:_LONGEST], join.request.protocol_type[:_LONGEST]
+    if not has or not of_type:
+        return "names no protocol"
+    if of_type != group.protocol_type:
+        return f"is of type {of_type}, the members are of type {group.protocol_type}"
+    common = set.intersection(*(set(member.protocols) for member in group.members.values()))
+    return f"has {has}, the members have {', '.join(sorted(common))[:_LONGEST]}"

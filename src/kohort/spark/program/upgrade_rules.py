@@ -186,7 +186,9 @@ def _same(
 
 
 def _read_for(now: StoresNow, topic: str, name: str) -> str:
-    return f"{topic} is read {'again' if name in now.tables else 'from where it was'} for it"
+    if name in now.tables:
+        return f"{topic} is read again for it"
+    return f"has what comes from now on: {topic} is read from where it was"
 
 
 def _verdicts(

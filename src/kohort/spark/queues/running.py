@@ -8,7 +8,7 @@ import functools
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -184,9 +184,7 @@ async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool
     waiting = functools.partial(log.warning, "%s waits: %s", settings.application_id)
     async with Admin(saying_once(settings.client, waiting)) as admin:
         there = set(await admin.topics.list())
-        for queue in queues:
-            if missing := [topic for topic in (queue.topic, *queue.written) if topic not in there]:
-                raise ProgramError(f"queue {queue.topic!r}: topic {missing[0]!r} isn't there; make it first")
+        _check_topics(queues, there)
         wanted_configs: dict[str, str] = {}
         for queue in queues:
             for key, value in _group_configs(queue).items():
@@ -209,6 +207,17 @@ async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool
         for queue in queues:
             _check_deliveries(queue, configs.get(_LIMIT))
         return configs.get(_RENEWAL) != "false"
+
+
+def _check_topics(queues: Sequence[CompiledQueue], there: Collection[str]) -> None:
+    """Raises ProgramError if topics of queues are missing, which names all of them, and the queues they are of."""
+    lacks = [(queue.topic, [each for each in (queue.topic, *queue.written) if each not in there]) for queue in queues]
+    parts = [f"queue {name!r} lacks {', '.join(map(repr, some))}" for name, some in lacks if some]
+    if not parts:
+        return
+    missing = [*dict.fromkeys(topic for _, some in lacks for topic in some)]
+    what, them = ("a topic isn't", "it") if len(missing) == 1 else ("topics aren't", "them")
+    raise ProgramError(f"{what} there: {'; '.join(parts)}. Create {them}: kohort topics create {' '.join(missing)}")
 
 
 async def _configs_of(admin: Admin, group: ConfigResource) -> dict[str, str | None]:
