@@ -489,7 +489,8 @@ class ConsoleServer:
         now_ms = time.time_ns() // 1_000_000
         rates = self._watcher.flows.rates(group_id)
         times = self._watcher.times.of(group_id)
-        return group_view(report, self._watcher.book.history(group_id), known.trend, rates, times, now_ms)
+        events = self._watcher.events.of(group_id)
+        return group_view(report, self._watcher.book.history(group_id), known.trend, rates, times, now_ms, events)
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)

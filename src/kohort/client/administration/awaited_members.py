@@ -7,10 +7,15 @@ again; Apache Kafka doesn't.
 
 from __future__ import annotations
 
-from kohort.cli.client.colours import UNDER_WAY
+from collections.abc import Mapping
+from typing import Final
+
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.plurals import several
 from kohort.short_names import short_names
+
+UNDER_WAY: Final = frozenset({"assigning", "reconciling", "preparingrebalance", "completingrebalance"})
+"""States of groups whose members don't all have what they are to have, in lower case."""
 
 
 def awaited(group: GroupDescription) -> list[str]:
@@ -24,22 +29,38 @@ def awaited(group: GroupDescription) -> list[str]:
         return ["a rebalance is being completed: members wait for what their leader assigns"]
     if state == "assigning":  # epochs are ahead of what is placed: members can't come to them yet
         return ["waiting for the broker to place what there is"]
+    lacking = awaited_members(group)
     names = short_names([member.member_id for member in group.members])
     waited = [
-        f"{member.instance_id or names[member.member_id]} ({why})"
+        f"{member.instance_id or names[member.member_id]} ({lacking[member.member_id]})"
         for member in group.members
-        if (why := _lacks(group, member)) is not None
+        if member.member_id in lacking
     ]
     return [f"waiting for {', '.join(waited)}"] if waited else []
+
+
+def awaited_members(group: GroupDescription) -> Mapping[str, str]:
+    """What each member that the group waits for has yet to do, by its id; nothing while that isn't known."""
+    state = group.state.lower()
+    if group.type is GroupType.CLASSIC:
+        missing = [member.member_id for member in group.members if not member.has_metadata]
+        known = state == "preparingrebalance" and len(missing) < len(group.members)
+        return dict.fromkeys(missing, "has to join again") if known else {}
+    if state not in UNDER_WAY or state == "assigning":
+        return {}
+    lacking = ((member.member_id, _lacks(group, member)) for member in group.members)
+    return {member_id: why for member_id, why in lacking if why is not None}
 
 
 def _preparing(group: GroupDescription) -> str:
     """Who of a classic group has to join again, as far as the broker tells who has."""
     names = short_names([member.member_id for member in group.members])
-    missing = [member for member in group.members if not member.has_metadata]
-    if not missing or len(missing) == len(group.members):
+    missing = awaited_members(group)
+    if not missing:
         return "a rebalance is being prepared: members that are here have to join again, or be dropped in the end"
-    listed = ", ".join(member.instance_id or names[member.member_id] for member in missing)
+    listed = ", ".join(
+        member.instance_id or names[member.member_id] for member in group.members if member.member_id in missing
+    )
     return f"waiting for {listed} to join again: who doesn't within its rebalance timeout is dropped"
 
 
