@@ -224,6 +224,7 @@ def test_a_rebalance_is_seen_while_it_happens() -> None:
             while tab.owners("moving") != {"first", "second"}:
                 await tab.at.watcher.look()
             await tab.page.locator("[data-table=moves] td", has_text="second").first.wait_for()
+            await tab.page.locator("[data-table=events] td", has_text="Members came: second").first.wait_for()
             assert {await tab.text(f"'timeline owner {row}'") for row in (0, 1)} == {"first", "second"}
             assert await tab.page.get_attribute("[data-d='timeline active 1']", "d")
             assert await tab.text("'timeline name 1'") == "second"
