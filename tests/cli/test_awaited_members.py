@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from kohort.cli.client.awaited_members import awaited, awaited_members
 from kohort.cli.client.colours import lag_text, state_text
+from kohort.client.administration.awaited_members import awaited, awaited_members, why_awaited
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType, StreamsMemberState
 from kohort.client.types import Broker, TopicPartition
 from kohort.streams.tasks import Role, TaskId
@@ -111,6 +111,10 @@ def test_of_a_classic_group_those_who_have_yet_to_join() -> None:
     members = [replace(member("one"), has_metadata=True), member("two"), member("three")]
     (sentence,) = awaited(group(GroupType.CLASSIC, "PreparingRebalance", members))
     assert sentence.startswith("waiting for two, three to join again: ")
+    assert why_awaited(group(GroupType.CLASSIC, "PreparingRebalance", members)) == dict.fromkeys(
+        ("two", "three"), "has to join again"
+    )
+    assert why_awaited(group(GroupType.CLASSIC, "Stable", members)) == {}
 
 
 def test_of_a_classic_group_that_nobody_has_joined_again_and_that_all_have() -> None:

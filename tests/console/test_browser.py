@@ -181,7 +181,7 @@ def test_a_page_that_is_open_shows_what_changes() -> None:
         await tab.at.watcher.look()
         await tab.becomes("lag", "7")
         row = tab.page.locator("[data-table=partitions] [data-key=orders-0]")
-        assert (await row.inner_text()).split() == ["orders-0", "4", "10", "6", "–"]
+        assert (await row.inner_text()).split() == ["orders-0", "4", "10", "6", "–", "–"]
         assert len((await tab.page.get_attribute("polyline", "points")).split()) >= 2
 
         await tab.open("/groups?q=b")
@@ -224,6 +224,7 @@ def test_a_rebalance_is_seen_while_it_happens() -> None:
             while tab.owners("moving") != {"first", "second"}:
                 await tab.at.watcher.look()
             await tab.page.locator("[data-table=moves] td", has_text="second").first.wait_for()
+            await tab.page.locator("[data-table=events] td", has_text="Members came: second").first.wait_for()
             assert {await tab.text(f"'timeline owner {row}'") for row in (0, 1)} == {"first", "second"}
             assert await tab.page.get_attribute("[data-d='timeline active 1']", "d")
             assert await tab.text("'timeline name 1'") == "second"

@@ -119,6 +119,53 @@ def test_targets(servers: str, fields: dict[str, str], after: dict[TopicPartitio
     asyncio.run(whole())
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"to": "earliest", "offset": "7"},
+            "an offset is filled in, but the offsets are to be reset to the first",
+        ),
+        ({"to": "offset", "offset": "7", "shift": "-1"}, "so many records on is filled in"),
+        ({"to": "earliest", "topic": "order"}, "there is no topic &#39;order&#39;; did you mean &#39;orders&#39;?"),
+        ({"to": "earliest", "topic": "order", "partitions": "0"}, "did you mean &#39;orders&#39;?"),
+        ({"to": "offset"}, "the offset is missing."),
+    ],
+)
+def test_what_does_not_count_is_refused_and_leads_back(servers: str, fields: dict[str, str], said: str) -> None:
+    async def whole() -> None:
+        async with writing(servers) as (at, admin, _):
+            await admin.group_offsets.alter("typed", {P0: 4})
+            token = hidden(await at.page("/change", group="typed"), "form_token")
+            form = {"form_token": token, "action": "reset-offsets", "group": "typed", **fields}
+            page = await at.post("/change", 400, **form)
+            assert said in page
+            assert "<h1>That can&#39;t be done</h1>" in page
+            assert '<a href="/change?group=typed">Back to the form</a>' in page
+
+    asyncio.run(whole())
+
+
+def test_a_result_may_be_loaded_again(servers: str) -> None:
+    async def whole() -> None:
+        async with writing(servers) as (at, admin, log):
+            await admin.group_offsets.alter("again", {P0: 4})
+            planned = await at.plan("group", "again", "reset-offsets", to="earliest")
+            fields = {"form_token": hidden(planned, "form_token"), "plan": hidden(planned, "plan")}
+            headers = {"Origin": f"http://127.0.0.1:{at.port}"}
+            async with at.http.post("/change/confirm", data=fields, headers=headers, allow_redirects=False) as answer:
+                assert answer.status == 303
+                where = answer.headers["Location"]
+            for _ in range(2):
+                assert "The offsets of again in 1 partition are reset." in await at.page(where)
+            assert [each["result"] for each in log] == ["begun", "done"]
+            await at.page("/change/done", 404, plan="another")
+            at.http.cookie_jar.clear()
+            await at.page(where, 404)
+
+    asyncio.run(whole())
+
+
 def test_what_changed_since_it_was_shown_is_not_done(servers: str) -> None:
     async def whole() -> None:
         async with writing(servers) as (at, admin, log):
@@ -158,6 +205,7 @@ def test_a_group_with_members_is_left_alone_and_loses_those_that_are_chosen(serv
         async with writing(servers) as (at, admin, log):
             member = await join_classic(servers, "busy", P0)
             await admin.groups.describe("busy")
+            assert (await at.page("/change", group="busy")).count("The group has 1 member: stop them first.") == 2
             planned = await at.plan("group", "busy", "reset-offsets", to="earliest", topic="orders")
             assert "The group has 1 member: stop them first." in planned
             assert 'name="plan"' not in planned
@@ -255,6 +303,7 @@ def test_a_record_is_written_once_and_records_are_deleted(servers: str) -> None:
         ("alter-settings", {"settings": "no.such.key=1"}, "INVALID_CONFIG"),
         ("delete-records", {"before": "offset", "offset": "99"}, "ends before offset 99"),
         ("delete-records", {"partitions": "0-999999999"}, "partitions are numbers and ranges"),
+        ("delete-records", {"before": "end", "offset": "1"}, "choose one."),
         ("explode", {}, "can&#39;t do &#39;explode&#39;"),
     ],
 )

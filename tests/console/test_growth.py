@@ -177,7 +177,14 @@ def test_an_open_page_of_a_topic_is_told_of_its_growth() -> None:
                 assert page.view.texts["rate"] != "–"
                 assert "KiB" in page.view.texts["size"] or "bytes" in page.view.texts["size"]
                 shown = page_of(await at.page("/topic", name="t"))
-                assert shown.texts["ends"] == "5"
+                assert (shown.texts["offsets"], shown.texts["ends"]) == ("5", "5")
+                await (await producer.send("t", b"x"))
+                shown = page_of(await at.page("/topic", name="t"))  # what isn't looked at yet counts in both
+                assert (shown.texts["offsets"], shown.texts["ends"]) == ("6", "6")
+                await at.growth.look()
+                while page.view.texts["ends"] != "6":
+                    await page.next()
+                assert page.view.texts["offsets"] == "6"
                 assert shown.rows[1][-1] != "–"
                 await admin.topics.delete("t")
                 await at.growth.look()

@@ -106,12 +106,12 @@ def test_a_classic_group(servers: str) -> None:
             page = page_of(await at.page("/group", id=HTML))
             assert (page.texts["state"], page.texts["members_count"], page.texts["lag"]) == ("Stable", "1", "–")
             assert [member, "kohort", "127.0.0.1", "–", "orders: 0"] in page.rows
-            assert ["orders-0", "–", "10", "–", f"{member[:12]}…"] in page.rows
+            assert ["orders-0", "–", "10", "–", "10", f"{member[:12]}…"] in page.rows
             await admin.groups.remove_members(HTML)
             await admin.group_offsets.alter(HTML, {TopicPartition("orders", 0): 4})
             page = page_of(await at.page("/group", id=HTML))
             assert (page.texts["state"], page.texts["lag"]) == ("Empty", "6")
-            assert ["orders-0", "4", "10", "6", "–"] in page.rows
+            assert ["orders-0", "4", "10", "6", "–", "–"] in page.rows
 
     asyncio.run(whole())
 
@@ -178,6 +178,8 @@ def test_a_group_that_is_not_there(servers: str) -> None:
         async with console(servers) as at:
             assert "There is no group" in await at.page("/group", 404, id=HTML + "2")
             page_of(await at.page("/group", 404, id=HTML + "2"))
+            assert "Did you mean &#39;orders&#39;?" in await at.page("/topic", 404, name="Order")
+            assert "Did you mean &#39;first&#39;?" in await at.page("/group", 404, id="fist")
 
     asyncio.run(whole())
 

@@ -30,6 +30,7 @@ from kohort.protocol.messages.headers import RequestHeader
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.records.rows import encode_records
 from tests.cli.support import invoke
+from tests.console.running import hidden
 from tests.console.test_server import page_of
 
 HTML = "<script>alert('1')</script>\"&<b>"
@@ -108,7 +109,7 @@ def test_a_response_has_to_be_named() -> None:
 def test_what_is_wrong_with_a_frame_is_a_sentence(data: bytes, why: str) -> None:
     found = annotated(data, Layout.FRAME)
     assert found.problem.startswith(why)
-    assert found.problem.endswith(".")
+    assert found.problem.endswith(". If these bytes have no header, choose “a message” and name it.")
 
 
 def test_batches_are_labelled() -> None:
@@ -166,7 +167,11 @@ def test_pages_over_http_have_names_as_text() -> None:
                 async with http.get("/wire") as answer:
                     assert ["12", "Heartbeat", "0 to 4", "4"] in page_of(await answer.text()).rows
                 async with http.get("/wire/message", params={"name": "Fetch", "version": "4"}) as answer:
-                    assert "ReplicaId" in await answer.text()
+                    text = await answer.text()
+                    assert "ReplicaId" in text
+                names = ("form_token", "bytes", "layout", "name", "version")
+                async with http.post("/wire", data={name: hidden(text, name) for name in names}) as answer:
+                    assert "ReplicaId" in [row[2] for row in page_of(await answer.text()).rows]
                 async with http.get("/wire/message", params={"name": HTML}) as answer:
                     assert answer.status == 400
                     page_of(await answer.text())

@@ -31,7 +31,10 @@ def private_attributes() -> frozenset[str]:
     root = Path(pyspark.__file__).parent
     trees = [ast.parse((root / name).read_text()) for name in WITH_PRIVATE_ATTRIBUTES]
     names = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    return frozenset(name for name in names if name.startswith("_") and not name.startswith("__"))
+    # _repr_html_ and the like are IPython's, for everybody.
+    return frozenset(
+        name for name in names if name.startswith("_") and not (name.startswith("__") or name.endswith("_"))
+    )
 
 
 PRIVATE: Final = private_attributes()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -13,7 +15,7 @@ from kohort.client.errors import ClosedError, PartialFailureError, RequestTimeou
 from kohort.console.audit import AuditLog
 from kohort.console.changes import CHANGES
 from kohort.console.changes.fields import Fields
-from kohort.console.changes.group_changes import TARGETS
+from kohort.console.changes.group_changes import CALLED, TARGETS, with_members
 from kohort.console.changes.pending import PendingPlans, Shown
 from kohort.console.changes.plan import Access, Change, Plan
 from kohort.console.changes.produce import FORMS
@@ -22,6 +24,7 @@ from kohort.console.forms import fields_of
 from kohort.console.links import group_link, topic_link
 from kohort.console.record_ranges import ChoiceError
 from kohort.console.visit import VISIT, RefusedError, Visit
+from kohort.console.words import ended
 
 __all__ = ["ChangePages"]
 
@@ -29,6 +32,9 @@ log = logging.getLogger("kohort.console")
 
 MOST_MEMBERS: Final = 500
 """Members that a form offers."""
+
+MOST_RESULTS: Final = 200
+"""Visitors the last of whose results is kept."""
 
 _GONE: Final = frozenset({"delete-group", "delete-topic"})
 _CLOSE_S: Final = 10.0
@@ -50,6 +56,7 @@ class ChangePages:
         self._audit = audit
         self._form_fits = form_fits
         self._pending = PendingPlans(lambda: asyncio.get_running_loop().time())
+        self._results: dict[str, tuple[str, Callable[[], web.Response]]] = {}
         self._working: set[asyncio.Task[web.Response]] = set()
 
     async def close(self) -> None:
@@ -65,7 +72,16 @@ class ChangePages:
             group = (await access.admin.groups.describe(group_id))[group_id]
             members = group.members[:MOST_MEMBERS]
             more = len(group.members) - len(members)
-            return self._page("change_group", here="groups", group=group, members=members, more=more, targets=TARGETS)
+            return self._page(
+                "change_group",
+                here="groups",
+                group=group,
+                members=members,
+                more=more,
+                targets=TARGETS,
+                called=CALLED,
+                blocked=with_members(group),
+            )
         if topic is not None:
             found = (await access.admin.topics.describe(topic))[topic]
             return self._page("change_topic", here="topics", topic=found, content_forms=FORMS)
@@ -79,6 +95,15 @@ class ChangePages:
             raise ChoiceError(f"the console can't do {fields.text('action')!r}")
         try:
             plan = await change.plan(_access(visit), fields)
+        except ChoiceError as error:
+            return self._page(
+                "message",
+                400,
+                here=_here(change.action),
+                title="That can't be done",
+                text=ended(str(error)),
+                back=_form_link(fields),
+            )
         except ClusterError as error:
             target = fields.raw("group") or fields.raw("topic") or fields.raw("name")
             self._refused(visit, explain(error), change.action, target)
@@ -105,7 +130,7 @@ class ChangePages:
             raise RefusedError(
                 "This was done already, or has waited for too long; nothing is done now. Look again.", 409
             )
-        task = asyncio.create_task(self._do(visit, CHANGES[shown.plan.action], shown))
+        task = asyncio.create_task(self._do(visit, CHANGES[shown.plan.action], shown, fields.text("plan")))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
         if (session := visit.session) is not None:
@@ -113,7 +138,25 @@ class ChangePages:
             task.add_done_callback(lambda _: session.release())
         return await asyncio.shield(task)  # whoever goes away meanwhile, it is done whole, and told of
 
-    async def _do(self, visit: Visit, change: Change, shown: Shown) -> web.Response:
+    async def result(self, request: web.Request) -> web.Response:
+        """What became of a change: a page that may be loaded again, without doing anything again."""
+        token, page = self._results.get(VISIT.get().visitor, ("", None))
+        if page is None or token != request.query.get("plan"):
+            text = "What became of this isn't kept any more: look at the group or the topic."
+            return self._page("message", 404, here="", title="Not kept", text=text)
+        return page()
+
+    def _to_result(self, visit: Visit, token: str, page: Callable[[], web.Response]) -> web.Response:
+        """Keeps the page of a result, the last of each visitor, and leads there; or shows it to who has logged out."""
+        if visit.session is not None and not visit.session.is_open:
+            return page()
+        self._results.pop(visit.visitor, None)
+        self._results[visit.visitor] = token, page
+        while len(self._results) > MOST_RESULTS:
+            del self._results[next(iter(self._results))]
+        return web.Response(status=303, headers={"Location": f"/change/done?{urlencode({'plan': token})}"})
+
+    async def _do(self, visit: Visit, change: Change, shown: Shown, token: str) -> web.Response:
         plan, access = shown.plan, _access(visit)
         about = {"action": change.action, "target": plan.target}
         try:
@@ -133,18 +176,22 @@ class ChangePages:
             done = await change.do(access, plan)
         except ClusterError as error:
             unwritten = self._tell(visit, "failed", **about, why=explain(error))
-            return self._page(
+            page = partial(
+                self._page,
                 "message",
                 502,
                 here=_here(change.action),
                 title="Not done",
                 text=" ".join(filter(None, (explain(error), _doubt(error), unwritten))),
             )
+            return self._to_result(visit, token, page)
         except BaseException as error:
             self._tell(visit, "failed", **about, why=f"{type(error).__name__}: it may have been done or not")
             raise
         text = f"{done.text} {self._tell(visit, 'done', **about, after=done.told)}".strip()
-        return self._page("done", here=_here(change.action), text=text, back=_back(plan), gone=plan.action in _GONE)
+        gone = plan.action in _GONE
+        page = partial(self._page, "done", here=_here(change.action), text=text, back=_back(plan), gone=gone)
+        return self._to_result(visit, token, page)
 
     def _tell(self, visit: Visit, result: str, **told: Any) -> str:
         """Writes down how a change has ended; returns what the page says if that can't be: the change has been made."""
@@ -178,6 +225,14 @@ def _access(visit: Visit) -> Access:
 def _here(action: str) -> str:
     change = action.rpartition("-")[2]
     return "groups" if action in ("reset-offsets", "remove-members") or change == "group" else "topics"
+
+
+def _form_link(fields: Fields) -> str:
+    """The page that has the form."""
+    target = {name: fields.raw(name) for name in ("group", "topic") if fields.raw(name)}
+    if fields.text("action") == "reset-offsets":
+        target.pop("topic", None)  # a field of the group's form
+    return f"/change?{urlencode(target)}" if target else "/change"
 
 
 def _back(plan: Plan) -> tuple[str, str]:

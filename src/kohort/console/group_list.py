@@ -13,22 +13,12 @@ from kohort.console.links import group_link
 from kohort.console.live import Cell, Table, View
 from kohort.console.paging import Page, page_of
 from kohort.console.trend import Direction
-from kohort.console.words import NOTHING, number, trend_text, visible
+from kohort.console.words import NOTHING, number, state_tone, trend_text, visible
 from kohort.plurals import several
 
 TYPES: Final = tuple(each.value for each in GroupType if each is not GroupType.UNKNOWN)
 COLUMNS: Final = ("Group", "State", ">Lag", "Trend", ">Members", "Type")
 """The first names the row; those that begin with > hold numbers. A phone shows the first ones unscrolled."""
-
-_TONES: Final = {
-    "stable": "good",
-    "dead": "bad",
-    "notready": "warn",
-    "preparingrebalance": "warn",
-    "completingrebalance": "warn",
-    "assigning": "warn",
-    "reconciling": "warn",
-}
 
 _DIRECTIONS: Final = {Direction.RISING: "bad", Direction.FALLING: "good", Direction.CAUGHT_UP: "good"}
 
@@ -116,7 +106,7 @@ def list_view(page: Page[KnownGroup]) -> View:
 
 def state_cell(state: str) -> Cell:
     """A group's state."""
-    return Cell(visible(state) or "not told", tone=_TONES.get(state.casefold(), ""))
+    return Cell(visible(state) or "not told", tone=state_tone(state))
 
 
 def _row(group: KnownGroup) -> tuple[Cell, ...]:

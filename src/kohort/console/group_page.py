@@ -7,19 +7,34 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from kohort.client.administration.awaited_members import awaited, why_awaited
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
+from kohort.client.administration.uncommitted import where_it_begins
 from kohort.client.types import TopicPartition
 from kohort.console.chart import chart
 from kohort.console.delay import Delay
 from kohort.console.flow import Rate
+from kohort.console.group_events import GroupEvents
 from kohort.console.history import History
 from kohort.console.links import topic_link
 from kohort.console.live import Cell, Table, View
 from kohort.console.task_times import TaskTimes
 from kohort.console.timeline import timeline_texts
 from kohort.console.trend import Trend
-from kohort.console.words import NOTHING, delay_text, duration, member_names, moment, number, pace, trend_text, visible
+from kohort.console.words import (
+    NOTHING,
+    delay_text,
+    duration,
+    member_names,
+    moment,
+    number,
+    pace,
+    sentence,
+    state_tone,
+    trend_text,
+    visible,
+)
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
 from kohort.protocol.share_in_flight import InFlight
@@ -78,9 +93,12 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
     by_topic = Heading(
         "partitions",
         "Lag by partition",
-        ("Partition", ">Start" if kind is GroupType.SHARE else ">Committed", ">End", ">Lag", "Member"),
+        ("Partition", ">Start", ">End", ">Lag", "Member")
+        if kind is GroupType.SHARE
+        else ("Partition", ">Committed", ">End", ">Lag", ">Without a commit", "Member"),
         "The group has no offsets.",
     )
+    events = Heading("events", "What has happened", ("Seen", "What"), "Nothing, since the console looks.")
     match kind:
         case GroupType.STREAMS:
             columns = ("Member", "Client", "Host", "Process", ">Epoch", "On the way to", ">To restore")
@@ -99,6 +117,7 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
                     ("Seen", "Task", "From", "To"),
                     "No task has got another member since the console looks.",
                 ),
+                events,
                 by_topic,
                 Heading(
                     "topology",
@@ -110,6 +129,7 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
         case GroupType.SHARE:
             return (
                 Heading("members", "Members", ("Member", "Client", "Host", ">Epoch", "Partitions"), nobody),
+                events,
                 by_topic,
                 Heading(
                     "holders",
@@ -132,10 +152,10 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
             )
         case GroupType.CONSUMER:
             columns = ("Member", "Client", "Host", ">Epoch", "Protocol", "Partitions", "On the way to")
-            return (Heading("members", "Members", columns, nobody), by_topic)
+            return (Heading("members", "Members", columns, nobody), events, by_topic)
         case _:
             columns = ("Member", "Client", "Host", "Static name", "Partitions")
-            return (Heading("members", "Members", columns, nobody), by_topic)
+            return (Heading("members", "Members", columns, nobody), events, by_topic)
 
 
 def group_view(
@@ -146,6 +166,7 @@ def group_view(
     times: TaskTimes | None = None,
     now_ms: int = 0,
     behind: Delay | None = None,
+    events: GroupEvents | None = None,
 ) -> View:
     """What the page shows.
 
@@ -156,12 +177,15 @@ def group_view(
         rates: of a streams group: how quickly its topics are written and read, as far as that is known.
         now_ms: the time since 1970 by which locks have time left.
         behind: its lag in time.
+        events: what has happened in the group.
     """
     group = report.group
     lines = chart(history.samples)
     rates, times = rates or {}, times or TaskTimes()
     texts = {
         "state": group.state or "not told",
+        "state_tone": state_tone(group.state),
+        "awaited": " ".join(sentence(each) for each in awaited(group)),
         "members_count": number(len(group.members)),
         "lag": number(report.total),
         "behind": delay_text(behind),
@@ -171,7 +195,15 @@ def group_view(
         "epoch": NOTHING if group.epoch is None else str(group.epoch),
         "assignment_epoch": NOTHING if group.assignment_epoch is None else str(group.assignment_epoch),
         "topology_epoch": NOTHING if group.topology_epoch is None else str(group.topology_epoch),
-        "partitions_note": _note(len(report.lag), "partition", "largest lag"),
+        "partitions_note": " ".join(
+            filter(
+                None,
+                (
+                    _note(len(report.lag), "partition", "largest lag"),
+                    sentence(where_it_begins(group.type, report.lag.values())),
+                ),
+            )
+        ),
         "chart_points": lines.points,
         "chart_text": lines.text,
         "chart_most": lines.most,
@@ -180,6 +212,7 @@ def group_view(
         texts |= _rate_texts(group, rates) | timeline_texts(times, member_names(group))
     makers: Mapping[str, Callable[[], Iterable[tuple[str, tuple[Cell, ...]]]]] = {
         "members": lambda: _members(group),
+        "events": lambda: _events(events or GroupEvents()),
         "tasks": lambda: _tasks(group),
         "copies": lambda: _copies(group),
         "moves": lambda: _moves(group, times),
@@ -202,8 +235,11 @@ def _text(value: object) -> Cell:
 
 
 def _members(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    awaiting = why_awaited(group)
     for member in group.members:
         name = _text(member.member_id)
+        if (why := awaiting.get(member.member_id)) is not None:
+            name = Cell(f"{name.text} – waited for: {why}", tone="warn")
         client, host = _text(member.client_id), _text(member.host.removeprefix("/"))
         epoch = _text(member.epoch)
         partitions = _text(partitions_text(member.partitions) or NOTHING)
@@ -323,6 +359,12 @@ def _moves(group: GroupDescription, times: TaskTimes) -> Iterable[tuple[str, tup
         yield str(move.number), (Cell(moment(move.at_ms)), _text(move.task), *map(_text, sides))
 
 
+def _events(events: GroupEvents) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    """What has happened, the last first."""
+    for each in reversed(events.events):
+        yield str(each.number), (Cell(moment(each.at_ms)), _text(each.text))
+
+
 def _topology(group: GroupDescription, rates: Mapping[str, Rate]) -> Iterable[tuple[str, tuple[Cell, ...]]]:
     if group.topology is None:
         return
@@ -347,6 +389,7 @@ def _partitions(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
                 Cell(number(lag.committed)),
                 Cell(number(lag.end)),
                 Cell(number(lag.lag)),
+                *(() if report.group.type is GroupType.SHARE else (Cell(number(lag.uncommitted)),)),
                 Cell("nobody", tone="warn") if not who and report.group.members else _text(who),
             ),
         )

@@ -24,10 +24,12 @@ class Growth:
     Attributes:
         ends: the sum of its partitions' ends; those that couldn't be asked count as they were.
         sizes: bytes of its partitions, each where it is largest.
+        firsts: the sum of its partitions' first offsets, when its page was last loaded; None if they weren't told.
     """
 
     ends: History = field(default_factory=History)
     sizes: History = field(default_factory=History)
+    firsts: int | None = None
 
     @property
     def per_second(self) -> float | None:
@@ -130,8 +132,12 @@ def growth_view(growth: Growth) -> View:
     lines = _chart(rates(growth.ends.samples), "records/s")
     disk = _chart(growth.sizes.samples, "bytes")
     sizes = growth.sizes.recent
+    counted = {}
+    if growth.firsts is not None and growth.ends.recent:
+        counted["offsets"] = number(max(0, growth.ends.recent[-1].value - growth.firsts))
     return View(
         {
+            **counted,
             "rate": NOTHING if growth.per_second is None else pace(growth.per_second),
             "ends": number(growth.ends.recent[-1].value) if growth.ends.recent else NOTHING,
             "size": size(sizes[-1].value) if sizes else "not told",

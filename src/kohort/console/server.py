@@ -47,7 +47,9 @@ from kohort.console.topology_graph import graph
 from kohort.console.visit import VISIT, RefusedError, Visit
 from kohort.console.watcher import Watcher
 from kohort.console.wire_routes import wire_routes
+from kohort.console.words import ended
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.similar_names import did_you_mean
 
 __all__ = ["ConsoleServer", "Policy"]
 
@@ -218,6 +220,7 @@ class ConsoleServer:
                 web.get("/change", self._changes.forms),
                 web.post("/change", self._changes.plan),
                 web.post("/change/confirm", self._changes.confirm),
+                web.get("/change/done", self._changes.result),
             ]
         )
         if self._policy.login is not None:
@@ -293,7 +296,7 @@ class ConsoleServer:
                 self._tell_refusal(str(error), request.rel_url.path)
             return self._message(error.status, "Refused", str(error))
         except ChoiceError as error:
-            return self._message(400, "That makes no sense", f"{error}.")
+            return self._message(400, "That can't be done", ended(str(error)))
         except web.HTTPNotFound:
             return self._message(404, "Not found", "The console has no such page.")
         except web.HTTPMethodNotAllowed:
@@ -305,7 +308,8 @@ class ConsoleServer:
             raise
         except KafkaError as error:
             if error.code in _GONE:
-                return self._message(404, "Not found", f"The cluster says: {explain(error)}")
+                text = f"The cluster says: {explain(error)}{await self._meant(request)}"
+                return self._message(404, "Not found", text)
             return self._message(502, "The cluster refuses", explain(error))
         except ClientError as error:
             return self._message(504, "The cluster doesn't answer", explain(error))
@@ -314,6 +318,17 @@ class ConsoleServer:
         except Exception:
             log.exception("a page failed: %.200r", request.rel_url.raw_path)
             return self._message(500, "A failure of the console", "The log of the console says more.")
+
+    async def _meant(self, request: web.Request) -> str:
+        """A question after what isn't there: whether a similar name was meant; "" if there is none."""
+        asked = request.query
+        group_id, topic = asked.get("group") or asked.get("id"), asked.get("topic") or asked.get("name")
+        names: Collection[str] = [*self._watcher.book.groups] if group_id else ()
+        if topic and not group_id:
+            with suppress(ClientError, KafkaError):
+                names = [*await self._reader.topics()]
+        found = await asyncio.to_thread(did_you_mean, group_id or topic or "", names)
+        return f" {found[:1].upper()}{found[1:]}" if found else ""
 
     def _tell_refusal(self, why: str, path: str) -> None:
         try:
@@ -338,7 +353,7 @@ class ConsoleServer:
 
     def _check_post(self, request: web.Request) -> None:
         """Refuses to change anything where nothing may be, or for what isn't a form of the console's own."""
-        if request.path == "/change" and not self._policy.write:
+        if request.path in ("/change", "/change/done") and not self._policy.write:
             raise RefusedError("The console only shows: nothing is changed unless it is started with --write.")
         if request.method != "POST":
             return
@@ -450,7 +465,8 @@ class ConsoleServer:
         await self._watcher.look_at(group_id)
         report = self._watcher.report(group_id)
         if report is None:
-            return self._message(404, "Not found", f"There is no group {group_id!r}, or it can't be read.")
+            text = f"There is no group {group_id!r}, or it can't be read.{await self._meant(request)}"
+            return self._message(404, "Not found", text)
         dead_letters = ""
         if report.group.type is GroupType.SHARE:
             dead_letters = await self._reader.dead_letter_topic(group_id)
@@ -489,7 +505,9 @@ class ConsoleServer:
         now_ms = time.time_ns() // 1_000_000
         rates = self._watcher.flows.rates(group_id)
         times = self._watcher.times.of(group_id)
-        return group_view(report, self._watcher.book.history(group_id), known.trend, rates, times, now_ms, known.delay)
+        events = self._watcher.events.of(group_id)
+        history = self._watcher.book.history(group_id)
+        return group_view(report, history, known.trend, rates, times, now_ms, known.delay, events)
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)
@@ -553,7 +571,9 @@ class ConsoleServer:
 
     async def _topic(self, request: web.Request) -> web.Response:
         report = await self._reader.topic(request.query.get("name", ""))
-        view = topic_view(self._growth, report.topic.name)
+        self._growth.saw(report)
+        told = topic_view(self._growth, report.topic.name)
+        view = View({**told.texts, **topic_pages.count_texts(report)}, told.tables)  # of one look
         return self._page(
             "topic",
             here="topics",

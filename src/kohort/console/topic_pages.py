@@ -49,6 +49,18 @@ class TopicReport:
         """How many offsets there are between first and last: as many records at most."""
         return sum(end - first for first, end in self.ends.values() if first is not None and end is not None)
 
+    @property
+    def firsts(self) -> int | None:
+        """The sum of the first offsets; None if one isn't known."""
+        known = [first for first, _ in self.ends.values() if first is not None]
+        return sum(known) if len(known) == len(self.ends) else None
+
+
+def count_texts(report: TopicReport) -> dict[str, str]:
+    """How many records there are and were, as far as offsets tell: both of the same look."""
+    ends = [end for _, end in report.ends.values() if end is not None]
+    return {"offsets": number(report.offsets), "ends": number(sum(ends)) if ends else NOTHING}
+
 
 def choose(topics: Iterable[TopicInfo], text: str, page: int, *, internal: bool) -> Page[TopicInfo]:
     """The topics on a page: those whose names have `text` in them, and with `internal` Kafka's own ones, too."""

@@ -11,6 +11,7 @@ from kohort.client.types import TopicInfo, TopicPartition
 from kohort.console.cluster_reader import ClusterError, explain
 from kohort.console.growth import GrowthBook, sum_by_topic
 from kohort.console.open_pages import OpenPages
+from kohort.console.topic_pages import TopicReport
 
 EVERY_S: Final = 2.0
 """From one look to the next."""
@@ -100,6 +101,10 @@ class TopicWatcher(OpenPages):
             log.exception("a look at the topics failed")
             self.problem = "A failure of the console, so this may be old; its log says more."
         await self.tell()
+
+    def saw(self, report: TopicReport) -> None:
+        """Takes in where a topic's partitions begin, which its looks don't ask."""
+        self.book.of(report.topic.name).firsts = report.firsts
 
     async def _listed(self, shown: Collection[str]) -> Mapping[str, TopicInfo]:
         """All topics; of a large cluster those of a while ago, unless an open page has another one."""

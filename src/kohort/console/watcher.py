@@ -13,6 +13,7 @@ from kohort.client.errors import PartialFailureError
 from kohort.console.cluster_reader import ClusterError, explain
 from kohort.console.flow import FlowBook
 from kohort.console.group_book import GroupBook, Summary
+from kohort.console.group_events import EventsBook
 from kohort.console.group_page import GroupReport
 from kohort.console.open_pages import OpenPages
 from kohort.console.task_times import TimesBook
@@ -55,6 +56,7 @@ class Watcher(OpenPages):
     Attributes:
         book: all groups, in short, with histories.
         times: which members of streams groups have had which tasks.
+        events: what has happened in groups.
         flows: how quickly streams groups' topics are written and read.
         problem: why the last look failed; "" if it didn't.
     """
@@ -69,6 +71,7 @@ class Watcher(OpenPages):
         self.book = GroupBook()
         self.flows = FlowBook()
         self.times = TimesBook()
+        self.events = EventsBook()
         self.problem = ""
 
     async def run(self) -> None:
@@ -124,9 +127,12 @@ class Watcher(OpenPages):
         }
         self.book.looked(now, summaries, group_ids)
         # Those of open pages come first, and are the last to be forgotten.
-        streams = [each for each in reversed(list(group_ids)) if types[each] is GroupType.STREAMS and each in reports]
+        seen = [each for each in reversed(list(group_ids)) if each in reports]
+        streams = [each for each in seen if types[each] is GroupType.STREAMS]
         self.flows.looked(now, ((group_id, reports[group_id].lag) for group_id in streams))
-        self.times.looked(now, int(time.time() * 1000), (reports[group_id].group for group_id in streams))
+        now_ms = int(time.time() * 1000)
+        self.times.looked(now, now_ms, (reports[group_id].group for group_id in streams))
+        self.events.looked(now, now_ms, (reports[group_id].group for group_id in seen))
         open_pages = self.shown()
         self._reports = {
             group_id: report

@@ -43,6 +43,8 @@ LIST_COLUMNS: Final = ("Key", "Message", "Versions", "Flexible since")
 DUMP_COLUMNS: Final = ("Byte", "Bytes", "Field", "Type", "Value")
 PART_COLUMNS: Final = ("Field", "Type", ">Bytes", "Meaning")
 
+_NO_HEADER: Final = "If these bytes have no header, choose “a message” and name it."
+
 _HEX: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F\s:]*")
 
 
@@ -254,7 +256,7 @@ def annotated(data: bytes, layout: Layout, name: str = "", version: str = "", *,
         if header and (message is None or message.__message__.kind is Kind.REQUEST):
             message, number = request_of(data[start:end], message, number)
     except FrameError as error:
-        return Annotated(tuple(dumps), _sentence(str(error)))
+        return Annotated(tuple(dumps), f"{_sentence(str(error))} {_NO_HEADER}")
     assert message is not None
     number = message.__message__.versions[-1] if number is None else number
     for _, part, part_version, last in sections(message, number, header=header):
@@ -267,7 +269,7 @@ def annotated(data: bytes, layout: Layout, name: str = "", version: str = "", *,
             fault = f"{_fault(wrong, start)}{f'; and {fault}' if fault else ''}"
             break
         start += spans[-1].end if spans else 0
-    said = [*([_sentence(fault)] if fault else []), *([_cut()] if left <= 0 else [])]
+    said = [*([_sentence(fault), *([_NO_HEADER] if header else [])] if fault else []), *([_cut()] if left <= 0 else [])]
     return Annotated(tuple(dumps), " ".join(said))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from kohort.client.administration.awaited_members import UNDER_WAY
 from kohort.client.administration.group_types import GroupDescription
 from kohort.console.delay import Delay
 from kohort.console.trend import Direction, Trend
@@ -12,6 +13,8 @@ from kohort.short_names import short_names
 
 NOTHING: Final = "–"
 """What stands where there is no value."""
+
+_TONES: Final = {"stable": "good", "dead": "bad", "notready": "warn"}
 
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -81,6 +84,22 @@ def moment(ms: int) -> str:
         return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03} UTC"
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
+
+
+def ended(text: str) -> str:
+    """`text` with a full stop, unless it is a question; without a capital: it may begin with a name."""
+    return text if text.endswith("?") else f"{text}."
+
+
+def sentence(text: str) -> str:
+    """`text`, which begins with no name, with a capital and a full stop; "" stays."""
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def state_tone(state: str) -> str:
+    """The tone of a group's state, whatever its case: "good", "warn", "bad", or "" for none."""
+    known = state.casefold()
+    return "warn" if known in UNDER_WAY else _TONES.get(known, "")
 
 
 def member_names(group: GroupDescription) -> dict[str, str]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
-from kohort.cli.client.errors import explain, not_found, similar
+from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.options import client_config
 from kohort.cli.client.run import run
 from kohort.cli.terminal import complain, err, fail, printable
 from kohort.client.errors import PartialFailureError
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.similar_names import similar
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin

@@ -7,20 +7,15 @@ from typing import Final
 from rich.text import Text
 
 from kohort.cli.terminal import printable
+from kohort.client.administration.awaited_members import UNDER_WAY
 
 _STATES: Final = {
     "stable": "green",
     "empty": "dim",
-    "assigning": "yellow",
-    "reconciling": "yellow",
-    "preparingrebalance": "yellow",
-    "completingrebalance": "yellow",
+    **dict.fromkeys(UNDER_WAY, "yellow"),
     "notready": "red",
     "dead": "red",
 }
-
-UNDER_WAY: Final = frozenset(state for state, colour in _STATES.items() if colour == "yellow")
-"""States of groups whose members don't all have what they are to have, in lower case."""
 
 
 def state_text(state: str) -> Text | None:

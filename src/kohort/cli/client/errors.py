@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.similar_names import did_you_mean
 
 _ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "there is a topic of that name",
@@ -28,17 +28,10 @@ _ADVICE: Final[dict[ErrorCode, str]] = {
 """The text of a code, where the broker's answer has none."""
 
 
-def similar(name: str, existing: Iterable[str]) -> list[str]:
-    """Up to three names that are like one that doesn't exist, the likest first."""
-    known = {each.casefold(): each for each in existing}
-    return [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.6)]
-
-
 def not_found(kind: str, name: str, existing: Iterable[str]) -> str:
     """The error for a topic or group that doesn't exist, with similar names."""
-    near = similar(name, existing)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f" (see 'kohort {kind}s list')"
-    return f"there is no {kind} {name!r}{hint}"
+    meant = did_you_mean(name, existing)
+    return f"there is no {kind} {name!r}" + (f"; {meant}" if meant else f" (see 'kohort {kind}s list')")
 
 
 def explain(error: ClientError | KafkaError) -> str:

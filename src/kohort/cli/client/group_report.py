@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from kohort.cli.client.awaited_members import awaited, awaited_members
 from kohort.cli.client.colours import lag_text, state_text
 from kohort.cli.client.group_partitions import partitions_read
 from kohort.cli.client.missing_topics import missing_sentences, missing_topics
 from kohort.cli.client.tables import table
 from kohort.cli.terminal import printable
+from kohort.client.administration.awaited_members import awaited, awaited_members
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import (
     GroupDescription,
@@ -23,6 +23,7 @@ from kohort.client.administration.group_types import (
     GroupMember,
     GroupType,
 )
+from kohort.client.administration.uncommitted import where_it_begins
 from kohort.client.types import TopicPartition, by_topic
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
@@ -241,13 +242,7 @@ def _offsets(report: GroupReport) -> RenderableType:
 
 def _where_it_begins(report: GroupReport) -> Text:
     """What records count for that are in partitions without a commit."""
-    count = sum(1 for lag in report.lag.values() if lag.uncommitted)
-    where = f"{several(count, 'partition')} without a commit {'has' if count == 1 else 'have'}"
-    if report.group.type is GroupType.STREAMS:
-        begins = "a streams application reads them, unless it is set to begin at the latest"
-    else:
-        begins = "members with auto.offset.reset=earliest read them, others begin at the end"
-    return Text(f"{where} {several(report.uncommitted, 'record')}: {begins}", style="dim")
+    return Text(where_it_begins(report.group.type, report.lag.values()), style="dim")
 
 
 def _in_flight(report: GroupReport) -> RenderableType:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kohort.cli.client.awaited_members import called
-from kohort.cli.client.errors import similar
+from kohort.client.administration.awaited_members import called
 from kohort.client.administration.group_types import GroupDescription, GroupType
 from kohort.client.errors import PartialFailureError
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.similar_names import similar
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin

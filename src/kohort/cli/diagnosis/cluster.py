@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kohort.cli.client.awaited_members import awaited, awaited_members, called
-from kohort.cli.client.colours import UNDER_WAY
 from kohort.cli.client.errors import explain
 from kohort.cli.client.missing_topics import missing_sentences, missing_topics
 from kohort.cli.diagnosis.addresses import (
@@ -21,6 +19,7 @@ from kohort.cli.diagnosis.addresses import (
 )
 from kohort.cli.diagnosis.finding import Finding, Level
 from kohort.client.admin import Admin
+from kohort.client.administration.awaited_members import UNDER_WAY, awaited, awaited_members, called
 from kohort.client.errors import ClientError, PartialFailureError, UnsupportedError
 from kohort.plurals import several
 from kohort.protocol.errors import KafkaError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from kohort.client.administration.group_types import GroupDescription, GroupMember
 from kohort.client.administration.member_removal import MemberToRemove
@@ -15,9 +16,23 @@ from kohort.console.live import Cell
 from kohort.console.record_ranges import ChoiceError, parse_time
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.similar_names import did_you_mean
 
 TARGETS = ("earliest", "latest", "current", "offset", "time", "shift")
 """Where offsets can be reset to, as `kohort groups reset-offsets` can."""
+
+CALLED: Final = {
+    "earliest": "the first record",
+    "latest": "the end",
+    "current": "the committed offset, or the end",
+    "offset": "an offset",
+    "time": "a time",
+    "shift": "so many records on",
+}
+"""How forms call the targets."""
+
+_NO_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
 class ResetOffsets(Change):
@@ -39,9 +54,13 @@ class ResetOffsets(Change):
             resets = await access.admin.group_offsets.reset(group_id, to, partitions=partitions, topics=topics)
         except ResetError as error:
             raise ChoiceError(str(error)) from None
+        except KafkaError as error:
+            if topic and error.code in _NO_TOPIC:
+                raise ChoiceError(await _no_topic(access, topic)) from None
+            raise
         check_rows(len(resets), "partitions")
         moved = {at: each for at, each in resets.items() if each.before != each.after}
-        blocked = _with_members(group)
+        blocked = with_members(group)
         if not moved:
             blocked = "No offset would change." if resets else "The group has no offsets: name a topic."
         return Plan(
@@ -78,12 +97,24 @@ class ResetOffsets(Change):
         )
 
 
+async def _no_topic(access: Access, topic: str) -> str:
+    meant = await asyncio.to_thread(did_you_mean, topic, await access.admin.topics.list())
+    return f"there is no topic {topic!r}" + (f"; {meant}" if meant else "")
+
+
 def reset_to(fields: Fields) -> ResetTo:
     """The target that a form gives.
 
     Raises:
-        ChoiceError: it gives none, or one that makes no sense.
+        ChoiceError: it gives none, or one that makes no sense, or something that doesn't count for it.
     """
+    wanted = fields.text("to")
+    for name in ("offset", "time", "shift"):
+        if name != wanted and fields.text(name) and wanted in TARGETS:
+            raise ChoiceError(
+                f"{CALLED[name]} is filled in, but the offsets are to be reset to {CALLED[wanted]}: "
+                f"choose “{CALLED[name]}”, or leave its field empty"
+            )
     match fields.text("to"):
         case "earliest":
             return ResetTo.earliest()
@@ -198,7 +229,7 @@ class DeleteGroup(Change):
             title=f"Delete the group {group_id}",
             effects=(f"The group is gone, with its offsets in {several(len(lag), 'partition')}.",),
             warnings=("A member that starts anew begins where its own settings say: at the beginning, or at the end.",),
-            blocked=_with_members(group),
+            blocked=with_members(group),
             columns=("Partition", ">Committed", ">End", ">Lag"),
             rows={str(at): (cell(at), *map(count, (each.committed, each.end, each.lag))) for at, each in lag.items()},
             basis=frozenset(committed.items()),
@@ -215,7 +246,7 @@ async def _described(access: Access, group_id: str) -> GroupDescription:
     return (await access.admin.groups.describe(group_id))[group_id]
 
 
-def _with_members(group: GroupDescription) -> str:
+def with_members(group: GroupDescription) -> str:
     """Why nothing can be done to a group that has members; "" if it has none."""
     if not group.members:
         return ""

@@ -145,6 +145,8 @@ class DeleteRecords(Change):
         wanted = [TopicPartition(topic.name, each) for each in (topic.partitions if numbers is None else numbers)]
         check_rows(len(wanted), "partitions")
         ends = await access.admin.offsets.ends(wanted)
+        if fields.text("before") == "end" and fields.text("offset"):
+            raise ChoiceError("all records are to be deleted, but a first offset to keep is filled in: choose one")
         before = None if fields.text("before") == "end" else fields.whole("offset", "the first offset to keep")
         if before is None and fields.text("before") != "end":
             raise ChoiceError("the first offset to keep is missing")

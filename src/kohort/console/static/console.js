@@ -59,10 +59,11 @@
 
   function change(found) {
     for (const [name, text] of Object.entries(found.texts || {})) {
-      for (const each of document.querySelectorAll("[data-text], [data-points], [data-d], [data-viewbox]")) {
+      for (const each of document.querySelectorAll("[data-text], [data-points], [data-d], [data-viewbox], [data-tone]")) {
         if (each.dataset.points === name) each.setAttribute("points", text);
         if (each.dataset.d === name) each.setAttribute("d", text);
         if (each.dataset.viewbox === name) each.setAttribute("viewBox", text);
+        if (each.dataset.tone === name) each.className = text;
         if (each.dataset.text !== name) continue;
         if (each.textContent !== text) each.textContent = text;
         if ("optional" in each.dataset) each.hidden = !text;

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kohort.cli.client.colours import UNDER_WAY
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.plurals import several
 from kohort.short_names import short_names
+
+UNDER_WAY: Final = frozenset({"assigning", "reconciling", "preparingrebalance", "completingrebalance"})
+"""States of groups whose members don't all have what they are to have, in lower case."""
 
 _TO_COME: Final = "to come"
 
@@ -43,6 +45,12 @@ def awaited_members(group: GroupDescription) -> list[GroupMember]:
     lacking = _lacking(group)
     found = [member for member in group.members if member.member_id in lacking]
     return sorted(found, key=lambda member: lacking[member.member_id].endswith(_TO_COME))  # they wait for the others
+
+
+def why_awaited(group: GroupDescription) -> Mapping[str, str]:
+    """What each of `awaited_members` has yet to do, by its id."""
+    lacking = {} if group.type is GroupType.CLASSIC else _lacking(group)
+    return {member.member_id: lacking.get(member.member_id, "has to join again") for member in awaited_members(group)}
 
 
 def _preparing(group: GroupDescription) -> str:
