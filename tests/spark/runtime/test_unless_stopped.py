@@ -102,11 +102,24 @@ def test_a_second_signal_ends_it_at_once(number: int, caplog: pytest.LogCaptureF
 
     async def main() -> None:
         stopped = asyncio.Event()
-        with signals(stopped.set, stopped.is_set):
+        with signals(stopped.set):
             os.kill(os.getpid(), number)
             await asyncio.wait_for(stopped.wait(), 10)
             os.kill(os.getpid(), number)
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.wait_for(asyncio.Event().wait(), 10)
+
+    asyncio.run(main())
+
+
+def test_a_first_signal_cuts_nothing_short() -> None:
+    """Even what stops by itself meanwhile: it has an error to tell, which a KeyboardInterrupt would hide."""
+
+    async def main() -> None:
+        told = asyncio.Event()
+        with signals(told.set):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.wait_for(told.wait(), 10)
+            await asyncio.sleep(0)
 
     asyncio.run(main())

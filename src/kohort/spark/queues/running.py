@@ -83,7 +83,7 @@ async def _run(
         if progress:
             stop_progress_bar(spark)
         stack.enter_context(session_settings(spark, max(1, spark.sparkContext.defaultParallelism)))
-        stack.enter_context(signals(stopped.set, stopped.is_set))
+        stack.enter_context(signals(stopped.set))
         stack.enter_context(stopping.ends(stopped.set))
         renewed = True
 

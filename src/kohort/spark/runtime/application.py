@@ -141,7 +141,7 @@ async def _run(
         largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
         stack.enter_context(session_settings(spark, parallelism(), largest))
         rpc_server = stack.enter_context(_rpc_server(spark, instance, settings))
-        stack.enter_context(signals(stopping.ask, lambda: instance.stopping))
+        stack.enter_context(signals(stopping.ask))
         stack.enter_context(stopping.ends(instance.stop))
         await instance.run()
 

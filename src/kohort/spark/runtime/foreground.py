@@ -89,20 +89,26 @@ def _run_loop(run: Callable[[], Coroutine[None, None, None]]) -> None:
 
 
 @contextlib.contextmanager
-def signals(stop: Callable[[], object], stopping: Callable[[], bool]) -> Iterator[None]:
-    """Meanwhile SIGINT and SIGTERM stop; another one cancels the task. Only the main thread gets signals."""
+def signals(stop: Callable[[], object]) -> Iterator[None]:
+    """Meanwhile SIGINT and SIGTERM stop; another one cancels the task. Only the main thread gets signals.
+
+    What stops for a reason of its own isn't cut short by the first of them: it has an error to tell.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
     before = {each: signal.getsignal(each) for each in _SIGNALS}
     running = asyncio.current_task()
+    interrupted = False
 
     def interrupt() -> None:
-        if stopping() and running is not None:
+        nonlocal interrupted
+        if interrupted and running is not None:
             log.warning("interrupted twice: ending at once")
             running.cancel()
         else:
+            interrupted = True
             log.info("interrupted: finishing what is under way; again ends at once")
             stop()
 

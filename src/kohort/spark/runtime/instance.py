@@ -137,11 +137,6 @@ class Instance:
         """Finish the epochs that are under way, close the tasks, and leave the group. `run` returns then."""
         self._stop.set()
 
-    @property
-    def stopping(self) -> bool:
-        """Whether it is to stop."""
-        return self._stop.is_set()
-
     def tell(self, *listeners: Listener) -> None:
         """Tell these, too, what happens from now on."""
         self._listener.add(*listeners)
