@@ -20,11 +20,13 @@ from benchmarks.processors.rows import FIRST, expected
 
 AIM = 20
 """Times the keys a second of Structured Streaming."""
+MISSED = 2
+"""The exit code then."""
 TITLES = {"kohort": "Kohort, process", "structured": "Structured Streaming, transformWithStateInPandas"}
 
 
 def main() -> int:
-    """Measure."""
+    """Measure; 2 if the aim was missed, which few keys say nothing about."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.processors", description=__doc__)
     parser.add_argument("--keys", type=int, default=20_000, help="of each epoch")
     parser.add_argument("--epochs", type=int, default=5, help="that count, after those that warm up")
@@ -37,11 +39,15 @@ def main() -> int:
     for name, rate in rates.items():
         table.add_row(TITLES[name], f"{rate:,.0f}", f"{1000 / rate:.3f}")
     console.print(table)
-    ratio = rates["kohort"] / rates["structured"]
-    console.print(
-        f"Kohort has {ratio:.1f} × the keys a second; the aim, {AIM} ×, is {'met' if ratio >= AIM else 'missed'}"
-    )
-    return 0
+    return verdict(rates["kohort"] / rates["structured"], console, quick=options.quick)
+
+
+def verdict(ratio: float, console: Console, *, quick: bool) -> int:
+    """Says whether that many times the keys a second are what is aimed at; the exit code."""
+    met = ratio >= AIM
+    said = "met" if met else "not asked of so few keys" if quick else "MISSED"
+    console.print(f"Kohort has {ratio:.1f} × the keys a second; the aim, {AIM} ×, is {said}")
+    return 0 if met or quick else MISSED
 
 
 def _epoch_s(name: str, keys: int, epochs: int) -> float:
