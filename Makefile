@@ -167,11 +167,12 @@ bench-driver: $(READY) ## What an instance's driver can do for 2, 16 and 64 core
 	@$(BIN)/python -m benchmarks.pipeline.driving $(BENCH)
 
 ROUNDS ?= 20
+PROGRAM ?= flights
 FAULTS ?= tests/spark/runtime/test_faults.py tests/spark/state
-chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20
+chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20 PROGRAM=flights|orders|jobs
 	@$(TOOLS) java
 	@scripts/each "KOHORT_ALL_FAULTS=1 $(BIN)/pytest -n $(WORKERS) $(FAULTS)" \
-	"$(BIN)/python -m tests.chaos --rounds $(ROUNDS)"
+	"$(BIN)/python -m tests.chaos --rounds $(ROUNDS) --program $(PROGRAM)"
 
 scale: $(READY) ## The pipeline scaled from one instance to three and back, with warm-ups
 	@$(TOOLS) java

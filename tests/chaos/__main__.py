@@ -92,9 +92,9 @@ def main() -> int:
     parser.add_argument("--kfake", action="store_true", help="on franz-go's broker for tests, which isn't Apache's")
     parser.add_argument("--group-protocol", choices=("streams", "classic", "auto"), default="streams")
     parser.add_argument(
-        "--program", choices=SCENARIOS, default="delays",
-        help="delays: flights by airport and hour, with a table joined; orders: a join of streams, timers, sessions; "
-        "jobs: a work queue",
+        "--program", choices=SCENARIOS, default="flights",
+        help="flights: their delays by airport and hour, with a table joined; orders: a join of streams, timers of "
+        "both times, sessions; jobs: a work queue",
     )  # fmt: skip
     parser.add_argument("--records", type=int, default=6_000, help="records a round")
     parser.add_argument("--keep", type=Path, help="a directory to leave logs and journals in")

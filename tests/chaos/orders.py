@@ -22,6 +22,7 @@ from .committed import CommittedRecords
 from .scenarios import Delivered, Record
 
 __all__ = [
+    "CALLED_MS",
     "GAP_MS",
     "GRACE_MS",
     "PAYABLE_MS",
@@ -40,6 +41,8 @@ PAYABLE_MS: Final = 15_000
 GRACE_MS: Final = 3_600_000
 """Rows of a round go through tasks that are far apart: none is later than that."""
 REMINDED_MS: Final = 3_600_000
+CALLED_MS: Final = 3_000
+"""By the clock, after an order was read."""
 GAP_MS: Final = 10_000
 """A customer who orders nothing for longer begins another visit."""
 SHELVES: Final = 10
@@ -124,11 +127,11 @@ class ReceiptRecord(PaymentRecord):
 
 
 class OrdersAndPayments:
-    """Orders with their payments, and both as bills and receipts, each order once more in an hour, and sessions."""
+    """Orders with their payments, and both as bills and receipts, each order again when timers say so, and sessions."""
 
     name = "orders"
     inputs = ("orders", "payments", "bills", "receipts")
-    outputs = ("paid-orders", "paid-bills", "reminders", "closed-visits", "rushes")
+    outputs = ("paid-orders", "paid-bills", "reminders", "calls", "closed-visits", "rushes")
 
     def __init__(self) -> None:
         self._now = _BEGIN_MS
@@ -187,6 +190,7 @@ class Expected(NamedTuple):
         paid: orders with payments, or without: identifier, amount, what was paid.
         bills: the same of bills and receipts.
         reminders: customers and orders.
+        calls: customers and orders, of all orders: when is up to the clock, but that it comes, and once, is not.
         visits: those that are over: customer, start (ms), orders, amount.
         rushes: the newest row of each: shelf, start (ms), orders, amount.
     """
@@ -194,6 +198,7 @@ class Expected(NamedTuple):
     paid: Counter[tuple[object, ...]]
     bills: Counter[tuple[object, ...]]
     reminders: Counter[tuple[object, ...]]
+    calls: Counter[tuple[object, ...]]
     visits: Counter[tuple[object, ...]]
     rushes: Counter[tuple[object, ...]]
 
@@ -221,6 +226,7 @@ def expected(delivered: Iterable[Delivered]) -> Expected:
         _pairs(by_topic["orders"], by_topic["payments"]),
         _pairs(by_topic["bills"], by_topic["receipts"]),
         Counter((each.customer, each.id) for each in due),
+        Counter((each.customer, each.id) for each in orders.values()),
         Counter(each.row for each in visits),
         Counter(each.row for each in rushes),
     )
@@ -314,6 +320,8 @@ class Rows:
                 self._come.bills[row["id"], row.get("amount"), row.get("paid")] += 1
             elif topic == "reminders":
                 self._come.reminders[row["customer"], row["id"]] += 1
+            elif topic == "calls":
+                self._come.calls[row["customer"], row["id"]] += 1
             elif topic == "closed-visits":
                 self._come.visits[row["customer"], _ms(row["window"]), row["n"], row["spent"]] += 1
             else:
@@ -336,8 +344,8 @@ class Rows:
         alone = sum(1 for _, amount, each in paid if amount is None or each is None)
         return (
             f"{paid.total() - alone:,} pairs, {alone:,} without a match, {self._come.bills.total():,} bills, "
-            f"{self._come.reminders.total():,} reminders, {self._come.visits.total():,} visits, "
-            f"{len(self._rushes):,} rushes"
+            f"{self._come.reminders.total():,} reminders, {self._come.calls.total():,} calls, "
+            f"{self._come.visits.total():,} visits, {len(self._rushes):,} rushes"
         )
 
 

@@ -18,7 +18,7 @@ from kohort.spark.monitoring.journal_writer import JournalWriter
 
 from . import flights as of_flights
 from .jobs import MAX_DELIVERIES, OUTCOME
-from .orders import GAP_MS, GRACE_MS, PAYABLE_MS, REMINDED_MS, SHELF_GAP_MS, SHELVES
+from .orders import CALLED_MS, GAP_MS, GRACE_MS, PAYABLE_MS, REMINDED_MS, SHELF_GAP_MS, SHELVES
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay INT, departed TIMESTAMP"
 AIRLINE = "carrier STRING, name STRING"
@@ -50,11 +50,12 @@ def delays(app: StreamsApp, instance: str) -> None:
 
 
 def orders(app: StreamsApp, instance: str) -> None:
-    """Orders with their payments, each once more when an hour has gone by, and sessions of customers and of shelves.
+    """Orders with their payments, each once more in an hour and in seconds, and sessions of customers and of shelves.
 
-    The stores of the join, and of the shelves' sessions, are in subtopologies behind repartition topics. Those of the
-    timers, and of the customers' sessions, are in the subtopology that reads orders. Bills and receipts, which are the
-    same records by another key, are joined where they lie.
+    The hour is of event time, the seconds are of the clock. The stores of the join, and of the shelves' sessions, are
+    in subtopologies behind repartition topics. Those of the timers, and of the customers' sessions, are in the
+    subtopology that reads orders. Bills and receipts, which are the same records by another key, are joined where they
+    lie.
     """
     grace = timedelta(milliseconds=GRACE_MS)
     placed = app.stream("orders", schema=ORDER, key="customer", event_time="at", timestamp_format="timestamp_millis")
@@ -82,6 +83,10 @@ def orders(app: StreamsApp, instance: str) -> None:
         "an-hour-later", reminded, output="customer STRING, id STRING", timers=True
     )
     later.to("reminders", key="customer")
+    soon = placed.group_by("customer").process(
+        "seconds-later", called, output="customer STRING, id STRING", timers="processing"
+    )
+    soon.to("calls", key="customer")
     visits = placed.group_by("customer", session("at", timedelta(milliseconds=GAP_MS), grace=grace))
     visits.aggregate("visits", emit="close", n=count(), spent=sum_("amount")).to("closed-visits")
     shelved = placed.transform(lambda rows: rows.withColumn("shelf", f.col("amount") % SHELVES))
@@ -97,6 +102,13 @@ def reminded(rows: pa.Table, state: Any) -> pa.Table:
     return state.timers.due.select(["customer", "name"]).rename_columns(["customer", "id"])
 
 
+def called(rows: pa.Table, state: Any) -> pa.Table:
+    """The orders that were read some seconds ago, by the clock."""
+    at = pa.repeat(pa.scalar(state.now + CALLED_MS, pa.timestamp("ms", "UTC")), rows.num_rows)
+    state.clock_timers.set(pa.table({"customer": rows["customer"], "at": at, "name": rows["id"]}))
+    return state.clock_timers.due.select(["customer", "name"]).rename_columns(["customer", "id"])
+
+
 def jobs(app: StreamsApp, instance: str) -> None:
     """Jobs of a work queue: done, tried again or rejected as each says. Results say which worker did it."""
     done = app.queue("jobs", schema=JOB, dead_letters="jobs-dead", max_deliveries=MAX_DELIVERIES, max_records=100)
@@ -106,7 +118,7 @@ def jobs(app: StreamsApp, instance: str) -> None:
     said.process(outcome="outcome").to("jobs-done", key="id")
 
 
-PROGRAMS = {"delays": delays, "orders": orders, "jobs": jobs}
+PROGRAMS = {"flights": delays, "orders": orders, "jobs": jobs}
 
 
 def spark_session(master: str) -> SparkSession:
@@ -130,7 +142,7 @@ def main() -> None:
     """Run an instance until it's stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("servers")
-    parser.add_argument("--program", choices=PROGRAMS, default="delays")
+    parser.add_argument("--program", choices=PROGRAMS, default="flights")
     parser.add_argument("--application-id", default="delays")
     parser.add_argument("--directory", type=Path, required=True, help="for its state and its journal")
     parser.add_argument("--standbys", type=int, default=1)

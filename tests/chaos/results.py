@@ -17,7 +17,7 @@ __all__ = ["FlightDelays", "Results"]
 class FlightDelays:
     """Delays of flights by airport and hour, with the airline's name joined."""
 
-    name = "delays"
+    name = "flights"
     inputs = ("flights", "airlines")
     outputs = ("delays-by-hour",)
 

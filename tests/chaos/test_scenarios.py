@@ -55,6 +55,12 @@ def test_a_visit_is_over_when_its_partition_has_come_further() -> None:
     assert sum(visits, Counter()) == Counter([("ann", START, 2, 10)])
 
 
+def test_every_order_is_called_about_once_whatever_its_time() -> None:
+    found = expected(lying(order("a", 0), order("b", 0, "bob"), order("c", -GRACE_MS), PaymentRecord("d", 1, START)))
+    assert found.calls == Counter([("ann", "a"), ("bob", "b"), ("ann", "c")])
+    assert not found.reminders
+
+
 def test_jobs_that_should_be_done_and_dead_ones() -> None:
     tally, jobs = Tally(), lying(JobRecord("a", "once"), JobRecord("b", "bad"), JobRecord("c", "again"))
     assert [each.split(" ", 2)[-1] for each in tally.differences(jobs[:1])] == [
