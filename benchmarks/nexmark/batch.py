@@ -31,12 +31,17 @@ class Query:
         keys: columns of which an answer is replaced by a later one with the same values; none: all rows count.
         clock: that of them which says when by the clock, so that it differs from run to run. What is compared are the
             other columns' sums over it.
+        closing: events long after the last one follow, so that who gives results when time has passed them gives all.
+        begins: that of the keys which says when what a result is about began: those of the closing events, by it, don't
+            count.
     """
 
     title: str
     sql: str
     keys: tuple[str, ...] = ()
     clock: str | None = None
+    closing: bool = False
+    begins: str | None = None
 
 
 _WINNERS: Final = """
@@ -46,12 +51,12 @@ _WINNERS: Final = """
 """
 """Bids while their auction was open, the winning one in place 1."""
 
-_RANGES: Final = {"1": "price < 10000", "2": "price >= 10000 AND price < 1000000", "3": "price >= 1000000"}
+RANGES: Final = {"1": "price < 10000", "2": "price >= 10000 AND price < 1000000", "3": "price >= 1000000"}
 _DISTINCT: Final = ",\n    ".join(
     f"count({what}) {condition} AS {prefix}_{name}".replace("  ", " ")
     for what, name in (("*", "bids"), ("DISTINCT bidder", "bidders"), ("DISTINCT auction", "auctions"))
     for prefix, condition in (
-        ("total", ""), *((f"rank{rank}", f"FILTER (WHERE {within})") for rank, within in _RANGES.items()),
+        ("total", ""), *((f"rank{rank}", f"FILTER (WHERE {within})") for rank, within in RANGES.items()),
     )
 )  # fmt: skip
 """Of q15 and q16: bids, bidders and auctions, all and in each range of prices."""
@@ -88,6 +93,8 @@ QUERIES: Final[Mapping[str, Query]] = {
         WHERE num = most GROUP BY window, num
         """,
         ("window",),
+        closing=True,
+        begins="window",
     ),
     "q6": Query(
         "Average selling price: by seller, of the last ten auctions that closed with a bid",
@@ -124,6 +131,7 @@ QUERIES: Final[Mapping[str, Query]] = {
         FROM ({_WINNERS}) WHERE place = 1
         """,
         ("id",),
+        closing=True,
     ),
     "q10": Query(
         "Log to a file system: bids with day and minute, by which files are laid",
@@ -140,6 +148,8 @@ QUERIES: Final[Mapping[str, Query]] = {
         FROM bid GROUP BY bidder, session_window(dateTime, '10 seconds')
         """,
         ("bidder", "window"),
+        closing=True,
+        begins="window",
     ),
     "q12": Query(
         "Processing-time windows: bids of a bidder in 10 s of the clock",
@@ -186,8 +196,8 @@ QUERIES: Final[Mapping[str, Query]] = {
         "Auction statistics: by auction and day, bids in ranges of prices, and least, highest, mean and sum",
         f"""
         SELECT auction, window.start AS window, count(*) AS total_bids,
-               count_if({_RANGES["1"]}) AS rank1_bids, count_if({_RANGES["2"]}) AS rank2_bids,
-               count_if({_RANGES["3"]}) AS rank3_bids, min(price) AS min_price, max(price) AS max_price,
+               count_if({RANGES["1"]}) AS rank1_bids, count_if({RANGES["2"]}) AS rank2_bids,
+               count_if({RANGES["3"]}) AS rank3_bids, min(price) AS min_price, max(price) AS max_price,
                avg(price) AS avg_price, sum(price) AS sum_price
         FROM bid GROUP BY auction, window(dateTime, '1 day')
         """,

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.nexmark import batch, topics
+from benchmarks.nexmark.events import CLOSING_MS, closing_ms
 from benchmarks.nexmark.results import Gathered
 from benchmarks.pipeline.cases import Case
 from benchmarks.pipeline.contenders import environment
@@ -56,12 +57,13 @@ class QueryCase(Case[pa.Table]):
     def __init__(self, query: str, answers: Answers) -> None:
         self.name = query
         self.title = batch.QUERIES[query].title
+        self.closing = batch.QUERIES[query].closing
         self._answers = answers
 
     def fill(self, servers: str, topic: str, records: int) -> None:
         """Produce so many events, as fast as it goes, to topics with this prefix."""
         topics.create(servers, topic, PARTITIONS)
-        topics.fill(servers, topic, records)
+        topics.fill(servers, topic, records, closed=self.closing)
 
     def batch(self, records: int) -> tuple[pa.Table, int]:
         """What a batch makes of so many events, and how many results that is."""
@@ -72,7 +74,8 @@ class QueryCase(Case[pa.Table]):
         """Reads the results of so many events."""
         quiet = min(1 + records / QUIET_EVENTS, QUIET_S)
         query = batch.QUERIES[self.name]
-        gathered = Gathered(self._answers[self.name], query.keys, query.clock)
+        until = (query.begins, closing_ms(records) - CLOSING_MS // 2) if query.begins else None
+        gathered = Gathered(self._answers[self.name], query.keys, query.clock, until)
         return QueryResults(servers, topic, partitions, gathered, quiet)
 
 
@@ -113,12 +116,18 @@ class QueryResults(Watcher[pa.Table]):
 
 
 class NexmarkBench(Bench):
-    """A broker with all events, which each query reads."""
+    """A broker with all events, which each query reads; once more with closing events, if a query wants them."""
 
     def filled(self, records: int) -> str:
         """The prefix of topics with so many events."""
-        if records not in self._filled:
+        assert isinstance(self.case, QueryCase)
+        prefix = f"nexmark-{records}{'-closed' * self.case.closing}"
+        if prefix not in self._prefixes:
             self.say(f"producing {records:,} events")
-            self.case.fill(self.broker.bootstrap_servers, "nexmark", records)
-            self._filled[records] = "nexmark"
-        return self._filled[records]
+            self.case.fill(self.broker.bootstrap_servers, prefix, records)
+            self._prefixes.add(prefix)
+        return prefix
+
+    @cached_property
+    def _prefixes(self) -> set[str]:
+        return set()

@@ -9,7 +9,7 @@ compares them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -40,6 +40,11 @@ _FIRST_NAMES: Final = (
 _LAST_NAMES: Final = ("shultz", "abrams", "spencer", "white", "bartels", "walton", "smith", "jones", "noris")
 _HOT: Final = 100
 """Of so many persons or auctions in a row, one is the hot seller, bidder or auction while they are the newest."""
+
+CLOSING_MS: Final = 3_600_000
+"""So long after the last event the closing ones are."""
+_FAR: Final = 1_000_000_000
+"""Ids that no other event has, from here on."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -101,6 +106,22 @@ def generate(events: int, shape: Shape | None = None) -> Iterator[Events]:
             _auctions(draw, shape, numbers[(rest >= PERSONS) & (rest < PERSONS + AUCTIONS)]),
             _bids(draw, shape, numbers[rest >= PERSONS + AUCTIONS], urls),
         )
+
+
+def closing_ms(events: int, shape: Shape | None = None) -> int:
+    """When the closing events are, after so many others: in ms since 1970."""
+    return int((shape or Shape()).time(np.array([events]))[0]) + CLOSING_MS
+
+
+def closing(events: int, shape: Shape | None = None) -> Events:
+    """A person, an auction and a bid long after so many others, which have nothing to do with any, or each other."""
+    one, at = next(generate(CYCLE, shape)), closing_ms(events, shape)
+    columns = {
+        "persons": {"id": _FAR, "dateTime": at},
+        "auctions": {"id": _FAR, "seller": _FAR + 1, "dateTime": at, "expires": at + 1},
+        "bids": {"auction": _FAR + 1, "bidder": _FAR, "dateTime": at},
+    }
+    return Events(**{kind: _with(getattr(one, kind).slice(0, 1), values) for kind, values in columns.items()})
 
 
 def whole(events: int, shape: Shape | None = None) -> Events:
@@ -218,6 +239,14 @@ def _joined(separator: str, *texts: pa.StringArray) -> pa.StringArray:
 def _length(texts: pa.StringArray) -> Numbers:
     lengths: Numbers = pc.utf8_length(texts).to_numpy().astype(np.int64)
     return lengths
+
+
+def _with(row: pa.Table, values: Mapping[str, int]) -> pa.Table:
+    """A row with other values in some columns."""
+    for name, value in values.items():
+        place = row.schema.get_field_index(name)
+        row = row.set_column(place, name, pa.array([value]).cast(row.schema.field(place).type))
+    return row
 
 
 def _times(milliseconds: Numbers) -> pa.Array:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from benchmarks.pipeline.watcher import DELETED
@@ -24,13 +25,20 @@ class Gathered:
         expected: what a batch gives.
         keys: columns of which a result is replaced by a later one with the same values; none: all rows count.
         clock: that of them over which the other columns' sums are compared; None: rows are.
+        until: a column and a time (ms since 1970), from which on results by it aren't asked for.
     """
 
-    def __init__(self, expected: pa.Table, keys: Sequence[str], clock: str | None = None) -> None:
+    def __init__(
+        self,
+        expected: pa.Table,
+        keys: Sequence[str],
+        clock: str | None = None,
+        until: tuple[str, int] | None = None,
+    ) -> None:
         self.expected = expected.cast(
             pa.schema([pa.field(each.name, _nullable(each.type)) for each in expected.schema])
         )
-        self.keys, self.clock = list(keys), clock
+        self.keys, self.clock, self.until = list(keys), clock, until
         self._parts: list[pa.Table] = []
 
     @property
@@ -52,6 +60,9 @@ class Gathered:
                 unexpected_field_behavior="ignore",
             ),
         )
+        if self.until is not None:
+            column, ms = self.until
+            read = read.filter(pc.less(read[column], pa.scalar(ms, pa.timestamp("ms", "UTC")).cast(read[column].type)))
         self._parts.append(read)
 
     def differences(self) -> list[str]:

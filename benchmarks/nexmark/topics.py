@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.nexmark.events import NUMBER, Shape, generate
+from benchmarks.nexmark.events import NUMBER, Events, Shape, closing, generate
 from kohort.client import Admin, Producer
 
 SIDE_KEYS: Final = 10_000
@@ -78,9 +78,9 @@ def create(servers: str, prefix: str, partitions: int) -> None:
     asyncio.run(_create(servers, prefix, partitions))
 
 
-def fill(servers: str, prefix: str, events: int, shape: Shape | None = None) -> None:
-    """Produce so many events, as fast as it goes, and the table that q13 joins."""
-    asyncio.run(_fill(servers, prefix, events, shape))
+def fill(servers: str, prefix: str, events: int, shape: Shape | None = None, *, closed: bool = False) -> None:
+    """Produce so many events, as fast as it goes, and the table that q13 joins; if `closed`, the closing events too."""
+    asyncio.run(_fill(servers, prefix, events, shape, closed))
 
 
 async def _create(servers: str, prefix: str, partitions: int) -> None:
@@ -89,14 +89,19 @@ async def _create(servers: str, prefix: str, partitions: int) -> None:
             await admin.topics.create(f"{prefix}-{topic.name}", partitions=partitions, replication_factor=1)
 
 
-async def _fill(servers: str, prefix: str, events: int, shape: Shape | None) -> None:
+async def _fill(servers: str, prefix: str, events: int, shape: Shape | None, closed: bool) -> None:
     async with Producer(servers, compression_type="lz4") as producer:
 
         async def send(topic: Topic, table: pa.Table) -> None:
             await (await producer.send_table(f"{prefix}-{topic.name}", records(table, topic.key)))
 
-        await send(SIDE_INPUT, side_input())
-        for some in generate(events, shape):
+        async def send_all(some: Events) -> None:
             for topic, table in ((PERSON, some.persons), (AUCTION, some.auctions), (BID, some.bids)):
                 if table.num_rows:
                     await send(topic, table.drop_columns([NUMBER]))
+
+        await send(SIDE_INPUT, side_input())
+        for some in generate(events, shape):
+            await send_all(some)
+        if closed:
+            await send_all(closing(events, shape))

@@ -6,10 +6,12 @@ import io
 import json
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from rich.console import Console
 
@@ -17,7 +19,9 @@ from benchmarks.nexmark import figures, queries
 from benchmarks.nexmark.batch import QUERIES
 from benchmarks.nexmark.bench import QueryResults
 from benchmarks.nexmark.contenders import CONTENDERS
+from benchmarks.nexmark.events import CLOSING_MS, CYCLE, closing, whole
 from benchmarks.nexmark.results import Gathered
+from benchmarks.nexmark.streamed import streamed
 from benchmarks.pipeline import contenders, tree
 from benchmarks.pipeline.figures import Found
 from benchmarks.pipeline.measures import Throughput
@@ -74,6 +78,34 @@ def test_windows_of_the_clock_are_compared_by_what_they_add_up_to() -> None:
     assert results.differences() == ["{'bidder': 1, 'n': 4}, not {'bidder': 1, 'n': 7}"]
     results.take(values({"window": 6, "bidder": 1, "n": 3}))
     assert results.differences() == []
+
+
+def test_results_about_the_closing_events_do_not_count() -> None:
+    """Who gives results as they grow has such, and who gives them when time has passed them hasn't."""
+    window = pa.array([0], pa.timestamp("us", "UTC"))
+    expected = pa.table({"window": window, "n": [7]})
+    results = Gathered(expected, ["window"], until=("window", CLOSING_MS // 2))
+    results.take(values({"window": "1970-01-01T00:00:00.000Z", "n": 7}, {"window": "1970-01-01T01:00:00.000Z", "n": 1}))
+    assert results.differences() == []
+
+
+def test_closing_events_come_long_after_the_others_and_have_nothing_to_do_with_them() -> None:
+    every, last = whole(CYCLE), closing(CYCLE)
+    for kind in ("persons", "auctions", "bids"):
+        before, after = getattr(every, kind), getattr(last, kind)
+        assert after.schema == before.schema and after.num_rows == 1
+        waits = pc.subtract(after["dateTime"][0], pc.max(before["dateTime"])).as_py()
+        assert timedelta(milliseconds=CLOSING_MS) <= waits < timedelta(milliseconds=CLOSING_MS + 100)
+    (person,), (auction,), (bid,) = (getattr(last, kind).to_pylist() for kind in ("persons", "auctions", "bids"))
+    assert len({person["id"], auction["seller"]}) == len({auction["id"], bid["auction"]}) == 2
+    assert auction["id"] > pc.max(every.auctions["id"]).as_py()
+
+
+def test_what_waits_for_time_to_pass_has_closing_events() -> None:
+    """An append mode with an aggregate, or sessions, gives nothing before."""
+    waiting = {name for name in QUERIES if (asked := streamed(name)).watermark and "GROUP BY" in asked.sql}
+    assert waiting == {name for name, query in QUERIES.items() if query.closing}
+    assert all(query.begins in (None, *query.keys) for query in QUERIES.values())
 
 
 def test_of_many_differences_some_are_told() -> None:

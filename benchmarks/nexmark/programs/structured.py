@@ -1,4 +1,4 @@
-"""A query by Spark Structured Streaming, with Spark's own Kafka connector: the batch's SQL over views that are streams.
+"""A query by Spark Structured Streaming, with Spark's own Kafka connector: SQL over views that are streams.
 
 Usage: python -m benchmarks.nexmark.programs.structured OPTIONS, JSON: servers, source (the prefix of topics), results,
 directory (for the checkpoint), case (the query), jars.
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from benchmarks.nexmark.batch import QUERIES
+from benchmarks.nexmark.streamed import streamed
 from benchmarks.nexmark.topics import AUCTION, BID, PERSON, Topic, side_input
 from benchmarks.pipeline.programs.structured import ROCKSDB, answer, read, session, written
 
@@ -21,15 +22,17 @@ TIMES = ("dateTime", "expires")
 
 def main(servers: str, source: str, results: str, directory: str, case: str, jars: str, **_: object) -> None:
     spark = session(jars, ROCKSDB)
+    query, asked = QUERIES[case], streamed(case)
     for topic in (PERSON, AUCTION, BID):
-        view(spark, servers, source, topic).createOrReplaceTempView(topic.name)
+        rows = view(spark, servers, source, topic)
+        rows = rows.withWatermark("dateTime", asked.watermark) if asked.watermark else rows
+        rows.createOrReplaceTempView(topic.name)
     spark.createDataFrame(side_input()).createOrReplaceTempView("side_input")
-    query = QUERIES[case]
-    records = spark.sql(query.sql).select(
+    records = spark.sql(asked.sql).select(
         fn.to_json(fn.struct(*query.keys)).alias("key") if query.keys else fn.lit(None).cast("string").alias("key"),
         fn.to_json(fn.struct("*")).alias("value"),
     )
-    answer(written(records, "update" if query.keys else "append", servers, results, directory))
+    answer(written(records, asked.mode, servers, results, directory))
 
 
 def view(spark: SparkSession, servers: str, prefix: str, topic: Topic) -> DataFrame:
