@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -22,17 +23,21 @@ TIMES = ("dateTime", "expires")
 
 def main(servers: str, source: str, results: str, directory: str, case: str, jars: str, **_: object) -> None:
     spark = session(jars, ROCKSDB)
-    query, asked = QUERIES[case], streamed(case)
-    for topic in (PERSON, AUCTION, BID):
-        rows = view(spark, servers, source, topic)
-        rows = rows.withWatermark("dateTime", asked.watermark) if asked.watermark else rows
-        rows.createOrReplaceTempView(topic.name)
+    rows = {topic.name: view(spark, servers, source, topic) for topic in (PERSON, AUCTION, BID)}
+    answer(written(asked(spark, case, rows), streamed(case).mode, servers, results, directory))
+
+
+def asked(spark: SparkSession, case: str, rows: Mapping[str, DataFrame]) -> DataFrame:
+    """A query's results as records, over these streams by the views' names."""
+    query, said = QUERIES[case], streamed(case)
+    for name, stream in rows.items():
+        late = stream.withWatermark("dateTime", said.watermark) if said.watermark else stream
+        late.createOrReplaceTempView(name)
     spark.createDataFrame(side_input()).createOrReplaceTempView("side_input")
-    records = spark.sql(asked.sql).select(
+    return spark.sql(said.sql).select(
         fn.to_json(fn.struct(*query.keys)).alias("key") if query.keys else fn.lit(None).cast("string").alias("key"),
         fn.to_json(fn.struct("*")).alias("value"),
     )
-    answer(written(records, asked.mode, servers, results, directory))
 
 
 def view(spark: SparkSession, servers: str, prefix: str, topic: Topic) -> DataFrame:
