@@ -80,6 +80,7 @@ QUERIES: Final[Mapping[str, Query]] = {
         "Average price for a category: of the winning bids",
         f"SELECT category AS id, avg(price) AS final FROM ({_WINNERS}) WHERE place = 1 GROUP BY category",
         ("id",),
+        closing=True,
     ),
     "q5": Query(
         "Hot items: the auctions with most bids in each 10 s, every 2 s",
@@ -105,6 +106,7 @@ QUERIES: Final[Mapping[str, Query]] = {
         ) WHERE age <= 10 GROUP BY seller
         """,
         ("seller",),
+        closing=True,
     ),
     "q7": Query(
         "Highest bid: of each 10 s",

@@ -2,7 +2,7 @@
 
 Each is what somebody would write who knows Spark: an aggregate that follows another, or a join, takes append mode, and
 so a watermark; functions over windows of rows and exact distinct counts, which streams don't have, are aggregates that
-gather.
+gather; an aggregate over all there is, after a join, is a function that keeps state.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ class Streamed:
         sql: over views that are streams.
         mode: results that change are written anew in "update"; in "append" each is written once.
         watermark: how late events may be; None: nothing waits for time to pass, and state is kept.
+        then: a function of programs/sales.py, what is made of the SQL's rows; None: these are the results.
     """
 
     sql: str
     mode: Literal["append", "update"]
     watermark: str | None = None
+    then: str | None = None
 
 
 GRACE: Final = "1 minute"
@@ -49,7 +51,21 @@ _DISTINCT: Final = ",\n    ".join(
 )  # fmt: skip
 """Of q15 and q16: exact counts of distinct values, by the values themselves."""
 
+_IN_TIME: Final = """
+    FROM auction a JOIN bid b
+    ON b.auction = a.id AND b.dateTime BETWEEN a.dateTime AND a.expires
+       AND b.dateTime <= a.dateTime + INTERVAL 10 MINUTES
+"""
+"""Bids while their auction was open, which is for less than ten minutes."""
+
 _OTHERWISE: Final[Mapping[str, Streamed]] = {
+    "q4": Streamed(
+        f"SELECT category AS id, price FROM (SELECT a.category, max(b.price) AS price {_IN_TIME} "
+        "GROUP BY a.id, a.dateTime, a.category)",
+        "append",
+        GRACE,
+        then="averages",
+    ),
     "q5": Streamed(
         """
         WITH counted AS (
@@ -64,6 +80,13 @@ _OTHERWISE: Final[Mapping[str, Streamed]] = {
         """,
         "append",
         GRACE,
+    ),
+    "q6": Streamed(
+        "SELECT seller, auction, unix_millis(expires) AS expires, price FROM (SELECT a.seller, a.id AS auction, "
+        f"a.expires, max(b.price) AS price {_IN_TIME} GROUP BY a.id, a.dateTime, a.expires, a.seller)",
+        "append",
+        GRACE,
+        then="last_ten",
     ),
     "q8": Streamed(
         """
@@ -81,10 +104,7 @@ _OTHERWISE: Final[Mapping[str, Streamed]] = {
         FROM (
             SELECT {_AUCTION},
                    max_by({_OFFER}, struct(b.price, -unix_millis(b.dateTime), -b.number)) AS best
-            FROM auction a JOIN bid b
-            ON b.auction = a.id AND b.dateTime BETWEEN a.dateTime AND a.expires
-               AND b.dateTime <= a.dateTime + INTERVAL 10 MINUTES
-            GROUP BY {_AUCTION}
+            {_IN_TIME} GROUP BY {_AUCTION}
         )
         """,
         "append",

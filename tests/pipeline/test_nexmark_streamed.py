@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from benchmarks.nexmark.events import CLOSING_MS, Shape, closing, closing_ms, wh
 from benchmarks.nexmark.programs.structured import asked
 from benchmarks.nexmark.results import Gathered
 from benchmarks.nexmark.streamed import streamed
+from benchmarks.pipeline.programs.structured import ROCKSDB
 
 EVENTS = 3_000
 SHAPE = Shape(rate=30)
@@ -22,6 +24,17 @@ QUICK = ("q11",)
 (STRUCTURED,) = (contender for contender in CONTENDERS if contender.name == "structured")
 
 
+@pytest.fixture
+def rocksdb(spark: SparkSession) -> Iterator[None]:
+    """State as the benchmark has it."""
+    for setting, value in ROCKSDB.items():
+        spark.conf.set(setting, value)
+    yield
+    for setting in ROCKSDB:
+        spark.conf.unset(setting)
+
+
+@pytest.mark.usefixtures("rocksdb")
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=[] if each in QUICK else [pytest.mark.long]) for each in STRUCTURED.cases]
 )

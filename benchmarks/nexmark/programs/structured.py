@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from benchmarks.nexmark.batch import QUERIES
+from benchmarks.nexmark.programs import sales
 from benchmarks.nexmark.streamed import streamed
 from benchmarks.nexmark.topics import AUCTION, BID, PERSON, Topic, side_input
 from benchmarks.pipeline.programs.structured import ROCKSDB, answer, read, session, written
@@ -34,7 +35,10 @@ def asked(spark: SparkSession, case: str, rows: Mapping[str, DataFrame]) -> Data
         late = stream.withWatermark("dateTime", said.watermark) if said.watermark else stream
         late.createOrReplaceTempView(name)
     spark.createDataFrame(side_input()).createOrReplaceTempView("side_input")
-    return spark.sql(said.sql).select(
+    found = spark.sql(said.sql)
+    if said.then:
+        found = getattr(sales, said.then)(found)
+    return found.select(
         fn.to_json(fn.struct(*query.keys)).alias("key") if query.keys else fn.lit(None).cast("string").alias("key"),
         fn.to_json(fn.struct("*")).alias("value"),
     )
