@@ -126,6 +126,19 @@ def test_timers_are_due_once_when_stream_time_has_reached_them() -> None:
     assert called.stores[TIMERS].rows == {}
 
 
+def test_no_timers_may_be_set_or_taken_out() -> None:
+    """As a function does that a timer calls without rows, and that sets one for each row."""
+    none = table("a", at=at(1_000)).slice(0, 0)
+
+    def function(rows: pa.Table, state: Any) -> None:
+        state.timers.set(none)
+        state.timers.delete(none)
+
+    called = Called(function)
+    called.epoch(0, "a")
+    assert called.stores[TIMERS].rows == {}
+
+
 def test_groups_are_those_of_rows_and_of_timers() -> None:
     groups: list[list[str]] = []
 

@@ -165,7 +165,7 @@ class Timers:
         named = joined_keys(groups, group_keys([_NAME], [rows[_NAME].combine_chunks()]))
         times = millis(rows[_AT].combine_chunks())
         possible = pc.and_(pc.greater_equal(times, FIRST_MS), pc.less_equal(times, LAST_MS))
-        if not pc.all(pc.fill_null(possible, False)).as_py():
+        if not pc.all(pc.fill_null(possible, False), min_count=0).as_py():
             raise ProcessorError("a timer's `at` is null, or not in the years 1 to 9999")
         return at_time(named, times)
 
