@@ -148,14 +148,15 @@ def report(found: dict[str, list[str]], answers: dict[str, Answer]) -> tuple[str
         table.add_row(*map(escape, row))
     count = Counter(answer.verdict for answer in answers.values())
     bad = count[Verdict.BROKEN] + count[Verdict.UNREACHED]
-    console = Console(file=StringIO(), width=10_000)
+    said = StringIO()
+    console = Console(file=said, width=10_000)
     if rows:
         console.print(table)
     console.print(
         f"{several(len(answers), 'link')}: {count[Verdict.GOOD]} good, {bad} broken, "
         f"{count[Verdict.UNTOLD]} of which a program can't tell"
     )
-    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()), 1 if bad else 0
+    return "\n".join(line.rstrip() for line in said.getvalue().splitlines()), 1 if bad else 0
 
 
 def main() -> int:
