@@ -186,8 +186,7 @@ test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 
 	@$(BIN)/python -m tests.fresh $(FRESH)
 
 docs: $(READY) ## The site, in site/: guides, tutorials, and a reference out of the code; every link is checked
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
-	@echo "open site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build && echo "open site/index.html"
 
 docs-serve: $(READY) ## The same on http://127.0.0.1:8000, built again when docs/ changes
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve

@@ -199,6 +199,7 @@ def test_read_and_write_avro_with_a_schema_registry(kohort_test_driver: Start, m
         assert large["value"][:5] == b"\0" + server.subjects["large-orders-value"][0]["id"].to_bytes(4)
 
 
+@pytest.mark.long  # a broker, and a job over its topic: tests/pipeline/test_store_frame.py has what is read
 def test_look_at_results_in_spark(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """What is committed is in the changelog, so nothing has to run."""
     with Broker() as broker:
