@@ -11,7 +11,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 unexport PYTHONDONTWRITEBYTECODE
 
 BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver bench-console
-.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster docs docs-serve dist smoke clean
+.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster docs docs-serve links dist smoke clean
 
 help: ## List the targets
 	@awk -F ':.*## | := | ## ' '/^[a-z-]+:.*##/ {printf "  make %-16s %s\n", $$1, $$2} \
@@ -187,11 +187,13 @@ test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 
 	@$(BIN)/python -m tests.fresh $(FRESH)
 
 docs: $(READY) ## The site, in site/: guides, tutorials, and a reference out of the code; every link is checked
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
-	@echo "open site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build && echo "open site/index.html"
 
 docs-serve: $(READY) ## The same on http://127.0.0.1:8000, built again when docs/ changes
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
+links: $(READY) ## Every link that leads to others is asked whether it still does (needs the Internet)
+	@$(BIN)/python -m tests.links
 
 dist: $(READY) ## What is uploaded, in dist/: sdists and wheels of kohort and kohort-spark, checked and installed once
 	@scripts/dist $(BIN)/python

@@ -95,6 +95,7 @@ ELSEWHERE: Final = {
     "bench": "all the bench-…",
     "smoke": "this is it",
     "docs": "CI runs it",
+    "links": "it asks servers on the Internet, which isn't everywhere; tests/test_links.py has one of its own",
     "docs-serve": "it serves until it is stopped",
     "clean": "would remove what the others need",
 }

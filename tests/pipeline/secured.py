@@ -1,4 +1,4 @@
-"""A broker that asks for TLS, a password and rights, and a user who has those that docs/pipeline.md names."""
+"""A broker that asks for TLS, a password and rights, and a user who has those that docs/clusters.md names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PASSWORD = "sesame-of-the-pipeline"
 APPLICATION, SOURCE, SINK = "flight-delays", "flights", "delays-by-hour"
 """As the page has them."""
 
-_PAGE = Path(__file__).parents[2] / "docs" / "pipeline.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "clusters.md"
 
 
 class Secured:

@@ -1,4 +1,4 @@
-"""Programs of docs/pipeline.md, as they stand there."""
+"""Programs of the pages about streams applications, as they stand there."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ import kohort.spark
 from kohort.spark import StreamsApp
 from kohort.spark.testing import TestDriver
 
-_PAGE = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text()
+_DOCS = Path(__file__).parents[2] / "docs"
 
 
-def program(heading: str, app: StreamsApp, **streams: Any) -> dict[str, Any]:
-    """Runs the first program under a heading."""
-    found = re.search(rf"^#+ {heading}\n.*?```python\n(.*?)```", _PAGE, re.DOTALL | re.MULTILINE)
+def program(page: str, heading: str, app: StreamsApp, **streams: Any) -> dict[str, Any]:
+    """Runs the first program under a heading of a page."""
+    found = re.search(rf"^#+ {heading}\n.*?```python\n(.*?)```", (_DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
     assert found is not None, heading
     scope = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__}
     scope |= {"__name__": "guide", "app": app, **streams}
-    exec(compile(found[1], f"docs/pipeline.md, {heading}", "exec"), scope)
+    exec(compile(found[1], f"docs/{page}, {heading}", "exec"), scope)
     return scope
 
 
 def test_functions_that_keep_state(spark: SparkSession) -> None:
     app = StreamsApp("watching")
     readings = app.stream("readings", schema="sensor STRING, level INT, at TIMESTAMP", key="sensor", event_time="at")
-    program("Functions that keep state", app, readings=readings)
+    program("state.md", "Functions that keep state", app, readings=readings)
 
     def at(sensor: str, level: int, time: str) -> dict[str, Any]:
         return {"sensor": sensor, "level": level, "at": f"2013-01-01T00:{time}Z"}
@@ -51,7 +51,7 @@ def test_functions_that_keep_state(spark: SparkSession) -> None:
 
 def test_joins_of_streams(spark: SparkSession) -> None:
     app = StreamsApp("paying")
-    program("Joins of streams", app)
+    program("joins.md", "Joins of streams", app)
     with TestDriver(app, spark) as driver:
         driver.pipe("orders", [{"id": "1", "item": "tea", "at": "2013-01-01T05:00:00Z"}])
         driver.pipe("orders", [{"id": "2", "item": "jam", "at": "2013-01-01T05:10:00Z"}])
@@ -65,7 +65,7 @@ def test_joins_of_streams(spark: SparkSession) -> None:
 
 def test_joins_as_of_a_time(spark: SparkSession) -> None:
     app = StreamsApp("rating")
-    program("Joins as of a time", app)
+    program("joins.md", "Joins as of a time", app)
     at = "2013-01-01T05:{}:00Z".format
     with TestDriver(app, spark) as driver:
         for rate, minute in ((2.0, 10), (3.0, 20)):
@@ -79,7 +79,7 @@ def test_rows_that_tie(spark: SparkSession) -> None:
     """With a column that is never null in the stream, and null where a place has no row any more."""
     app = StreamsApp("auctions")
     bids = app.stream("bids", schema="auction INT, price INT", key="auction").with_columns(one="1")
-    program("Rows that tie", app, bids=bids)
+    program("state.md", "Rows that tie", app, bids=bids)
     with TestDriver(app, spark) as driver:
         driver.pipe("bids", [{"auction": 7, "price": price} for price in (5, 5, 3, 5, 5)])
         found = [(row["place"], row["rank"], row["price"], row["one"]) for row in driver.output("all-best-bids")]
@@ -96,7 +96,7 @@ def test_rows_that_tie(spark: SparkSession) -> None:
 def test_aggregates_of_aggregates(spark: SparkSession) -> None:
     app = StreamsApp("bidding")
     bids = app.stream("bids", schema="auction INT, dateTime TIMESTAMP", event_time="dateTime")
-    program("Aggregates of aggregates", app, bids=bids)
+    program("aggregates.md", "Aggregates of aggregates", app, bids=bids)
     with TestDriver(app, spark) as driver:
         times = ["00:00:01", "00:00:01", "00:00:05", "00:01:00"]
         driver.pipe(
@@ -112,7 +112,7 @@ def test_aggregates_of_aggregates(spark: SparkSession) -> None:
 
 def test_tables_as_values(spark: SparkSession) -> None:
     app = StreamsApp("items")
-    program("Tables as values", app)
+    program("streams-and-tables.md", "Tables as values", app)
     with TestDriver(app, spark) as driver:
         driver.pipe("items", [{"id": 1, "kind": "tea", "price": 2.5}, {"id": 2, "kind": "tea", "price": 20.0}])
         assert driver.output("kinds") == [{"kind": "tea", "n": 2, "total": 22.5, "most": 20.0}]
@@ -125,10 +125,10 @@ def test_tables_as_values(spark: SparkSession) -> None:
 def test_own_aggregates_of_tables(spark: SparkSession) -> None:
     """Groups that nothing leaves, and those that something leaves later."""
     app = StreamsApp("items")
-    found = re.search(r"```python\n(spread = aggregation\(.*?)```", _PAGE, re.DOTALL)
+    found = re.search(r"```python\n(spread = aggregation\(.*?)```", (_DOCS / "aggregates.md").read_text(), re.DOTALL)
     assert found is not None
     scope = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__} | {"F": F}
-    exec(compile(found[1], "docs/pipeline.md, spread", "exec"), scope)
+    exec(compile(found[1], "docs/aggregates.md, spread", "exec"), scope)
     items = app.table("items", schema="id BIGINT, kind STRING, price DOUBLE", key="id")
     items.group_by("kind").aggregate("kinds", mean=scope["spread"]).to("kinds", key="kind")
     with TestDriver(app, spark) as driver:

@@ -1,4 +1,4 @@
-"""A pipeline over SASL_SSL that has just the rights that docs/pipeline.md names: it works, and uses each of them."""
+"""A pipeline over SASL_SSL that has just the rights that docs/clusters.md names: it works, and uses each of them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     builder.config("spark.driver.extraJavaOptions", jvm_options())
 
-`kohort apps class-archive` makes it, once for a version of Java and of Spark: see docs/pipeline.md. The JVM itself
+`kohort apps class-archive` makes it, once for a version of Java and of Spark: see docs/running.md. The JVM itself
 checks whether an archive fits what it is started with, and does without one that doesn't.
 """
 

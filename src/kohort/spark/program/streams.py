@@ -875,7 +875,7 @@ class Stream(Shortcuts):
         A batch has the rows of one task from one epoch. The function is called in the driver before the epoch is
         committed, and again if the epoch fails or its instance dies in between: then with the same id, on whichever
         instance, and with rows of the same records. So a sink that keeps the id with the rows, in one transaction, and
-        passes over an id that it has, takes each record once. See "Sinks of one's own" in docs/pipeline.md.
+        passes over an id that it has, takes each record once. See "Sinks of one's own" in docs/guarantees.md.
 
         Raises:
             ProgramError: no function is given.
