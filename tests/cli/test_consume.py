@@ -127,9 +127,7 @@ def test_aborted_transactions(topics: Topics, topic: str, tmp_path: Path) -> Non
         ("read_committed", "-10001", b"one\ntwo\n"),
     ],
 )
-def test_the_last_record_is_no_marker(
-    topics: Topics, tmp_path: Path, isolation: str, last: str, found: bytes
-) -> None:
+def test_the_last_record_is_no_marker(topics: Topics, tmp_path: Path, isolation: str, last: str, found: bytes) -> None:
     if (topic := "ends-with-a-marker") not in topics.names():
         topics.create(topic)
         topics.write(topic, [b"one", b"two"])

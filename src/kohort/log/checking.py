@@ -153,7 +153,8 @@ def _left_over(partition: str, names: list[str]) -> Iterator[Finding]:
             yield Finding(partition, "left over", name, what, remedy="completed or removed, as the next start does")
     doomed = [name for name in names if name.endswith(DELETED)]
     if doomed:
-        what = f"{several(len(doomed), 'file')} of deleted segments: a crash has left them, or Apache Kafka is about to remove them"
+        files = several(len(doomed), "file")
+        what = f"{files} of deleted segments: a crash has left them, or Apache Kafka is about to remove them"
         yield Finding(partition, "left over", doomed[0], what, remedy="removed, as the next start does")
 
 

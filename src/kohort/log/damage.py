@@ -99,8 +99,9 @@ class Damage:
             if len(self.aside) > 1:
                 files += f" to {self.aside[-1].file} ({several(len(self.aside), 'file')})"
             span = Range(self.aside[0].offsets.first, self.aside[-1].offsets.end)
+            batches = several(count, "whole batch", "es")
             text += (
-                f" {several(count, 'whole batch', 'es')} after that, offsets {span}, can't be read for now and are set aside in {files}. "
+                f" {batches} after that, offsets {span}, can't be read for now and are set aside in {files}. "
                 f"To bring them back, stop the server and run: {repair_command(self.directory)}"
             )
         elif self.to_mend:

@@ -77,7 +77,7 @@ def test_a_client_that_is_refused_again_and_again_has_one_line(
     for _ in range(3):
         driver.join("x", protocol_type="connect")
     assert len(lines()) == 1
-    assert lines()[0].startswith("join refused group=group client=client reason=None of the protocols of type 'connect'")
+    assert lines()[0].startswith("join refused group=group client=client reason=None of the protocols of type")
     for _ in range(3):
         driver.beat("stranger", 7)
     assert len(lines()) == 2

@@ -1,7 +1,7 @@
 """Where the last records of partitions begin, which isn't their number before the end.
 
-The last offsets of a log may be those of markers, which end transactions, of records that were aborted, or of none, after
-compaction. So records are counted, backwards from the end.
+The last offsets of a log may be those of markers, which end transactions, of records that were aborted, or of none,
+after compaction. So records are counted, backwards from the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kohort.client.consumer import Consumer
 
 MOST_COUNTED: Final = 10_000
-"""Of more records offsets are counted instead: a few too few are no harm there, and reading all of them twice takes long."""
+"""Of more records offsets are counted instead: a few too few are no harm there, and reading all twice takes long."""
 
 _MOST_BACK: Final = 100_000
 """Offsets without a record that are gone back over, in a partition."""
