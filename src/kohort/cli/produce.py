@@ -59,7 +59,8 @@ def command(
         list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of each record. Repeatable.")
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Send all records there.", show_default="by key")
+        int | None,
+        typer.Option("--partition", "-p", min=0, metavar="N", help="Send all records there.", show_default="by key"),
     ] = None,
     compression: Annotated[
         str | None,
