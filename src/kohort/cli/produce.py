@@ -143,6 +143,7 @@ def command(
     from kohort.cli.data.new_topic import others_if_missing, said_of_new
     from kohort.client.admin import Admin
     from kohort.client.producer import Producer
+    from kohort.similar_names import did_you_mean
 
     options = InputOptions(
         format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed, null_keys=null_keys
@@ -177,19 +178,19 @@ def command(
             sending = FileProducer(
                 producer, topic, read, partition=partition, headers=headers, null=marker, rate=rate, begun=tell
             )
-            await _produce(sending, files or ["-"], quiet)
+            await _produce(sending, files or ["-"], quiet, did_you_mean(topic, others or ()))
 
     run(body, loop_factory=uvloop.new_event_loop)
 
 
-async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None:
+async def _produce(sending: FileProducer, files: list[str], quiet: bool, meant: str) -> None:
     import asyncio
 
     from kohort.cli.client.errors import explain
     from kohort.cli.data.errors import DataError
     from kohort.cli.data.pipes import Interrupter
     from kohort.client.errors import ClientError
-    from kohort.protocol.errors import KafkaError
+    from kohort.protocol.errors import ErrorCode, KafkaError
 
     problem, interrupted = None, False
     with Interrupter() as interrupter, sending.progress.shown(not quiet):
@@ -201,6 +202,8 @@ async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None
             problem = str(error)
         except (ClientError, KafkaError) as error:
             problem = explain(error)
+            if meant and isinstance(error, KafkaError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                problem += f"; {meant}"
         try:
             await sending.flush()
         except ClientError as error:
