@@ -268,7 +268,7 @@ def test_a_topic_that_was_made_is_told(topics: Topics, tmp_path: Path) -> None:
 
 def test_where_no_topics_are_made_the_error_says_what_may_be_meant(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
-    (tmp_path / "config").write_text("max.block.ms=1\n")
+    (tmp_path / "config").write_text("max.block.ms=300\n")
     with Broker({"auto.create.topics.enable": "false"}) as broker:
         Topics(broker.bootstrap_servers).create("departures")
         call = ("depatures", str(tmp_path / "a"), "--config", str(tmp_path / "config"))
