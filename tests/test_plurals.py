@@ -10,3 +10,8 @@ from kohort.plurals import several
 )
 def test_one_is_no_plural(count: int, text: str) -> None:
     assert several(count, "record") == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "1 whole batch"), (30, "30 whole batches")])
+def test_some_things_take_another_ending(count: int, text: str) -> None:
+    assert several(count, "whole batch", "es") == text

@@ -116,6 +116,36 @@ def test_aborted_transactions(topics: Topics, topic: str, tmp_path: Path) -> Non
     assert topics.committed("strict", topic) == 3  # past the marker at the end
 
 
+@both_paths
+@pytest.mark.parametrize(
+    ("isolation", "last", "found"),
+    [
+        ("read_uncommitted", "-1", b"aborted\n"),
+        ("read_uncommitted", "-3", b"one\ntwo\naborted\n"),
+        ("read_committed", "-1", b"two\n"),
+        ("read_committed", "-2", b"one\ntwo\n"),
+        ("read_committed", "-10001", b"one\ntwo\n"),
+    ],
+)
+def test_the_last_record_is_no_marker(topics: Topics, tmp_path: Path, isolation: str, last: str, found: bytes) -> None:
+    if (topic := "ends-with-a-marker") not in topics.names():
+        topics.create(topic)
+        topics.write(topic, [b"one", b"two"])
+        topics.write_aborted(topic, [b"aborted"])
+    assert consumed(topics, tmp_path, topic, "--exit", "--isolation", isolation, "--offset", last) == found
+
+
+def test_the_last_record_is_found_before_many_that_count_for_nothing(
+    topics: Topics, topic: str, tmp_path: Path
+) -> None:
+    topics.write_aborted(topic, [b"x"])
+    arguments = [topic, "--exit", "--isolation", "read_committed", "--offset", "-1"]
+    assert consumed(topics, tmp_path, *arguments) == b""
+    topics.write(topic, [b"early", b"late"])
+    topics.write_aborted(topic, [b"x"] * 1_000)
+    assert consumed(topics, tmp_path, *arguments) == b"late\n"
+
+
 # what it writes
 
 

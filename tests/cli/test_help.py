@@ -10,6 +10,7 @@ import pytest
 from kohort.cli import COMMANDS, _help
 
 from .support import invoke
+from .test_json_everywhere import COMMANDS_BY_NAME
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
@@ -31,3 +32,23 @@ def test_sub_commands_are_those_of_the_page(group: str) -> None:
     documented = {*re.findall(rf"`{group} ([a-z-]+)", PAGE)}
     listed = {*re.findall(r"^\W+([a-z-]+) {2,}\S", invoke(group, "--help").stdout, re.MULTILINE)}
     assert documented and documented <= listed, documented - listed
+
+
+@pytest.mark.parametrize("name", COMMANDS_BY_NAME)
+def test_what_is_wanted_is_said_in_words(name: str) -> None:
+    """No type of Python's stands for a value, and what may be given again says so."""
+    command = COMMANDS_BY_NAME[name]
+    for each in command.params:
+        if not getattr(each, "is_flag", False):
+            assert each.metavar, each.name
+        if each.nargs == -1:
+            assert each.metavar.endswith("…"), each.name
+        if getattr(each, "multiple", False):
+            assert "Repeatable" in each.help, each.name
+    assert all("\n" not in paragraph for paragraph in command.help.split("\n\n"))
+
+
+@pytest.mark.parametrize("command", [("console",), ("groups", "describe"), ("perf", "e2e")])
+def test_no_name_is_cut_off_in_a_narrow_terminal(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    assert not re.search(r"\$\w+…", invoke(*command, "--help").stdout)

@@ -36,7 +36,8 @@ def test_topics_are_shown_with_their_sizes_the_largest_first(at: Cluster) -> Non
 
 def test_json_has_every_partition(at: Cluster) -> None:
     (directory,) = at.json("logdirs", "big")
-    assert directory["broker"] == 1 and directory["error"] is None and directory["usable_bytes"] > 0
+    assert directory["node_id"] == directory["broker"] == 1
+    assert directory["error"] is None and directory["usable_bytes"] > 0
     sizes = {(each["topic"], each["partition"]): each["size_bytes"] for each in directory["partitions"]}
     assert sizes.keys() == {("big", 0), ("big", 1)} and sizes["big", 1] > 1000 and sizes["big", 0] == 0
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kohort.testing import Broker
+
 from .client_topics import Topics
 from .support import invoke
 
@@ -243,6 +245,36 @@ def test_there_is_no_such_partition(topics: Topics, topic: str, tmp_path: Path) 
     done = invoke("produce", topic, str(tmp_path / "a"), "--partition", "7", servers=topics.bootstrap)
     assert done.exit_code == 1
     assert "7" in done.stderr
+
+
+def test_a_topic_that_was_made_is_told(topics: Topics, tmp_path: Path) -> None:
+    topics.create("departures")
+    (tmp_path / "a").write_text("1\n2\n")
+    file = str(tmp_path / "a")
+    done = invoke("produce", "depatures", file, "--no-create", servers=topics.bootstrap)
+    assert done.exit_code == 1
+    assert "there is no topic 'depatures'; did you mean 'departures'?" in done.stderr
+    assert "depatures" not in topics.names()
+    said = "there was no topic 'depatures': it has been made, with 1 partition; did you mean 'departures'?"
+    done = invoke("produce", "depatures", file, servers=topics.bootstrap)
+    assert done.exit_code == 0 and said in done.stderr
+    for arguments in ([], ["--no-create"]):
+        done = invoke("produce", "depatures", file, *arguments, servers=topics.bootstrap)
+        assert done.exit_code == 0 and done.stderr.startswith("sent 2 records")
+    done = invoke("produce", "unheard-of", file, "--quiet", servers=topics.bootstrap)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert len(topics.read("depatures")) == 6 and len(topics.read("unheard-of")) == 2
+
+
+def test_where_no_topics_are_made_the_error_says_what_may_be_meant(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "config").write_text("max.block.ms=300\n")
+    with Broker({"auto.create.topics.enable": "false"}) as broker:
+        Topics(broker.bootstrap_servers).create("departures")
+        call = ("depatures", str(tmp_path / "a"), "--config", str(tmp_path / "config"))
+        done = invoke("produce", *call, servers=broker.bootstrap_servers)
+    assert done.exit_code == 1
+    assert "(UNKNOWN_TOPIC_OR_PARTITION); did you mean 'departures'?" in " ".join(done.stderr.split())
 
 
 # standard input

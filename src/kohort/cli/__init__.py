@@ -120,7 +120,7 @@ def _help(colour: bool) -> str:
     width = max(map(len, COMMANDS))
     commands = "".join(f"  {bold}{name:<{width}}{plain}  {about}\n" for name, (_, about) in COMMANDS.items())
     return (
-        "Kafka group coordination in Python, with the data pipeline on Spark.\n\n"
+        "A Kafka broker, commands for any Kafka cluster, and streams applications on PySpark.\n\n"
         f"{bold}Usage:{plain} kohort COMMAND [OPTIONS]\n\n"
         f"{bold}Commands{plain} (each explains itself with --help)\n{commands}\n"
         f"{bold}Options{plain}\n"
@@ -137,7 +137,7 @@ def _application(names: list[str]) -> typer.Typer:
     from kohort.cli.client.client_command import ClientCommand, with_cluster_option
 
     app = typer.Typer(
-        help="Kafka group coordination in Python, with the data pipeline on Spark.",
+        help="A Kafka broker, commands for any Kafka cluster, and streams applications on PySpark.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

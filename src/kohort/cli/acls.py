@@ -18,15 +18,21 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 E = TypeVar("E", bound=enum.IntEnum)
 
-PrincipalOption = Annotated[str | None, typer.Option(help="Whose rules, such as User:alice; User:* is everyone.")]
-OperationOption = Annotated[str | None, typer.Option(help="What they may do: read, write, create, … all.")]
-TopicOption = Annotated[str | None, typer.Option(help="About this topic; '*' is all of them.")]
-GroupOption = Annotated[str | None, typer.Option(help="About this group; '*' is all of them.")]
-TransactionalOption = Annotated[str | None, typer.Option("--transactional-id", help="About this transactional id.")]
-UserOption = Annotated[str | None, typer.Option(help="About tokens of this user.")]
+PrincipalOption = Annotated[
+    str | None, typer.Option(metavar="PRINCIPAL", help="Whose rules, such as User:alice; User:* is everyone.")
+]
+OperationOption = Annotated[
+    str | None, typer.Option(metavar="OPERATION", help="What they may do: read, write, create, … all.")
+]
+TopicOption = Annotated[str | None, typer.Option(metavar="NAME", help="About this topic; '*' is all of them.")]
+GroupOption = Annotated[str | None, typer.Option(metavar="NAME", help="About this group; '*' is all of them.")]
+TransactionalOption = Annotated[
+    str | None, typer.Option("--transactional-id", metavar="ID", help="About this transactional id.")
+]
+UserOption = Annotated[str | None, typer.Option(metavar="NAME", help="About tokens of this user.")]
 ClusterOption = Annotated[bool, typer.Option("--cluster", help="About the cluster.")]
 PrefixedOption = Annotated[bool, typer.Option("--prefixed", help="The name is a prefix of the names that are meant.")]
-HostOption = Annotated[str | None, typer.Option(help="From this address.")]
+HostOption = Annotated[str | None, typer.Option(metavar="ADDRESS", help="From this address.")]
 DenyOption = Annotated[bool, typer.Option("--deny", help="A denial, which counts before any permission.")]
 
 

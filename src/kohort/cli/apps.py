@@ -68,7 +68,10 @@ def describe(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """A streams application: members and their tasks, what it reads with its lag, stores, internal topics."""
+    """A streams application: members and their tasks, what it reads with its lag, stores, internal topics.
+
+    kohort apps describe word-count
+    """
     from kohort.extras import SPARK, require
 
     require("spark", "kohort apps describe", SPARK)
@@ -178,6 +181,7 @@ def plan(
     """What a program would go on with, of what its application id has left. Changes nothing, and joins nothing.
 
     kohort apps plan shop.py
+
     kohort apps plan shop.orders:app
 
     For each store: kept, extended, rebuilt, new, left or refused, and why. It ends with 1 if something is refused. The

@@ -35,7 +35,7 @@ KindArgument = Annotated[
 NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="NAME",
+        metavar="NAME…",
         help="Names, or brokers' ids. None for settings of all brokers.",
         autocompletion=completion.resources,
     ),
@@ -55,7 +55,10 @@ def list_resources(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """List resources that can have settings."""
+    """List resources that can have settings.
+
+    kohort configs list group
+    """
     from kohort.client.administration.configs import ResourceType
 
     types = () if kind is None else (ResourceType[_kind(kind)],)
@@ -120,14 +123,18 @@ def alter(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A new value. Repeatable.")
     ] = None,
-    unset: Annotated[list[str] | None, typer.Option("--unset", metavar="KEY", help="Back to the default.")] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="KEY", help="Back to the default. Repeatable.")
+    ] = None,
     append: Annotated[
-        list[str] | None, typer.Option("--append", metavar="KEY=ITEMS", help="Add items to a list.")
+        list[str] | None, typer.Option("--append", metavar="KEY=ITEMS", help="Add items to a list. Repeatable.")
     ] = None,
     subtract: Annotated[
-        list[str] | None, typer.Option("--subtract", metavar="KEY=ITEMS", help="Remove items from a list.")
+        list[str] | None, typer.Option("--subtract", metavar="KEY=ITEMS", help="Remove items from a list. Repeatable.")
     ] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; change nothing.")] = False,
+    validate_only: Annotated[
+        bool, typer.Option("--dry-run", "--validate-only", help="Only check; change nothing.")
+    ] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -138,7 +145,9 @@ def alter(
 
     kohort configs alter group word-count --set streams.num.standby.replicas=1
 
-    kohort configs alter broker --set log.cleaner.threads=2     (of all brokers)
+    Of all brokers:
+
+    kohort configs alter broker --set log.cleaner.threads=2
     """
     resources = _resources(kind, names or [])
     changes = parse_settings(settings or [], "--set")

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, check_timeout, client_config
+from kohort.cli.client.options import (
+    DEFAULT_TIMEOUT,
+    BootstrapOption,
+    ConfigOption,
+    check_timeout,
+    client_config,
+    within,
+)
 from kohort.cli.console_child import PORT_TAKEN, TOKEN_VARIABLE
 from kohort.cli.terminal import err, fail
 
@@ -32,7 +39,9 @@ def command(
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port of it; 0 takes a free one.")] = DEFAULT_PORT,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", callback=within(0, 65_535), help="The port of it; 0 takes a free one.")
+    ] = DEFAULT_PORT,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A name by which browsers come, beside localhost and addresses. Repeatable."),
@@ -73,7 +82,8 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="The registry's authorities, PEM.", dir_okay=False)
     ] = None,
     every: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, max=3_600, help="From one look at the groups to the next.")
+        float,
+        typer.Option(metavar="SECONDS", callback=within(0.1, 3_600), help="From one look at the groups to the next."),
     ] = 2.0,
     stores: Annotated[
         bool,

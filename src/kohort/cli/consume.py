@@ -68,7 +68,7 @@ def command(
             "--offset",
             "-o",
             metavar="WHERE",
-            help="earliest, latest, an offset, or -N for the last N of a partition.",
+            help="earliest, latest, an offset, or -N for the last N records of each partition.",
             show_default="latest",
         ),
     ] = None,
@@ -81,9 +81,11 @@ def command(
     stop: Annotated[
         bool, typer.Option("--exit", "-e", help="Stop at the end that the log has when the command starts.")
     ] = False,
-    max_messages: Annotated[int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")] = None,
+    max_messages: Annotated[
+        int | None, typer.Option("--max-messages", "-n", min=1, metavar="N", help="Stop after so many records.")
+    ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one. Repeatable.")
+        list[int] | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable.")
     ] = None,
     format: Annotated[  # noqa: A002 (the option's name)
         str,

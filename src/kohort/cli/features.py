@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 LevelsArgument = Annotated[
-    list[str], typer.Argument(metavar="FEATURE=LEVEL", help="Such as share.version=1; 0 switches it off.")
+    list[str], typer.Argument(metavar="FEATURE=LEVEL…", help="Such as share.version=1; 0 switches it off.")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only check; change nothing.")]
 

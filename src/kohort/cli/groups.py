@@ -45,7 +45,7 @@ STATES = (
 )  # fmt: skip
 
 GroupsArgument = Annotated[
-    list[str], typer.Argument(metavar="GROUP", help="Their names.", autocompletion=completion.groups)
+    list[str], typer.Argument(metavar="GROUP…", help="Their names.", autocompletion=completion.groups)
 ]
 TopicOption = Annotated[
     list[str] | None,
@@ -154,7 +154,10 @@ def members(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """Show only the members of groups of any type, with their assignments."""
+    """Show only the members of groups of any type, with their assignments.
+
+    kohort groups members word-count
+    """
     from kohort.cli.client.group_report import group_as_json, members_tables
 
     reports = _read(groups, bootstrap_server, config, timeout)
@@ -172,7 +175,10 @@ def offsets(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """Show only the offsets and the lag of groups of any type; of share groups, also what is in flight."""
+    """Show only the offsets and the lag of groups of any type; of share groups, also what is in flight.
+
+    kohort groups offsets word-count
+    """
     from kohort.cli.client.group_report import group_as_json, offsets_tables
 
     reports = _read(groups, bootstrap_server, config, timeout)
@@ -201,7 +207,10 @@ def delete(
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete groups that have no members, with their offsets."""
+    """Delete groups that have no members, with their offsets.
+
+    kohort groups delete word-count
+    """
     with_admin(bootstrap_server, config, timeout, lambda admin: existing_groups(admin, groups))
     confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes)
     with_admin(bootstrap_server, config, timeout, lambda admin: admin.groups.delete(*groups), changes=True)
@@ -311,9 +320,12 @@ def delete_offsets(
 @app.command("remove-members")
 def remove_members(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.", autocompletion=completion.groups)],
-    members: Annotated[list[str] | None, typer.Option("--member", metavar="ID", help="By member id.")] = None,
+    members: Annotated[
+        list[str] | None, typer.Option("--member", metavar="ID", help="By member id. Repeatable.")
+    ] = None,
     instances: Annotated[
-        list[str] | None, typer.Option("--instance", metavar="NAME", help="By static name (group.instance.id).")
+        list[str] | None,
+        typer.Option("--instance", metavar="NAME", help="By static name (group.instance.id). Repeatable."),
     ] = None,
     all_members: Annotated[bool, typer.Option("--all", help="All members.")] = False,
     yes: YesOption = False,

@@ -125,7 +125,8 @@ def as_json_document(found: _Directories, topics: set[str] | None) -> list[dict[
     """The directories, with the partitions that are wanted."""
     return [
         {
-            "broker": node,
+            "node_id": node,
+            "broker": node,  # what it was called first
             "directory": each.path,
             "error": None if each.error is None else each.error.code.name,
             "total_bytes": each.total,

@@ -10,12 +10,13 @@ import typer
 
 from kohort.cli.client import completion
 from kohort.cli.client.admin import existing_topics, with_admin
-from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, check_timeout
+from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, check_timeout, within
 from kohort.cli.terminal import fail, out, print_json
 
 if TYPE_CHECKING:
     from kohort.cli.data.progress import Progress
     from kohort.cli.measuring.outcome import Outcome
+    from kohort.client.config import ClientConfig
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -34,7 +35,7 @@ TopicArgument = Annotated[
 ]
 RecordsOption = Annotated[int | None, typer.Option("--records", "-n", min=1, metavar="N", help="How many records.")]
 SizeOption = Annotated[
-    int, typer.Option("--size", "-s", min=0, max=2**24, metavar="BYTES", help="Of a record's value.")
+    int, typer.Option("--size", "-s", metavar="BYTES", callback=within(0, 2**24), help="Of a record's value.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 AcksOption = Annotated[
@@ -92,7 +93,9 @@ def produce(
     rate: Annotated[
         float | None, typer.Option(min=0.001, callback=_finite, metavar="N", help="Records a second, at most.")
     ] = None,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="All to this one.")] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, metavar="N", help="All to this one.")
+    ] = None,
     acks: AcksOption = None,
     compression: CompressionOption = None,
     batch_size: Annotated[int | None, typer.Option(metavar="BYTES", min=1, help="Of a batch of records.")] = None,
@@ -119,7 +122,6 @@ def produce(
     Exit codes: 0, also if it was stopped by Ctrl-C; 1 if records weren't delivered; 2 for a wrong call.
     """
     from kohort.cli.data.choose_path import choose_path
-    from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.measuring.producing import ProducingMeasure
     from kohort.client.producer import Producer
 
@@ -127,12 +129,10 @@ def produce(
         fail("--records and --duration exclude each other")
     if records is None and duration is None:
         records = 100_000
-    partitions = _partitions(topic, bootstrap_server, config, timeout)
+    partitions, cluster, (arguments,) = _looked_up(topic, bootstrap_server, config, timeout, Producer)
     if partition is not None and partition not in partitions:
         fail(f"--partition {partition}: {topic} has 0 to {len(partitions) - 1}")
-    client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
-    cluster, arguments = client.arguments(Producer)
-    arguments = _alone(arguments) | _given(acks, compression, linger)
+    arguments |= _given(acks, compression, linger)
     if batch_size is not None:
         arguments["batch_size"] = batch_size
     path = choose_path()
@@ -166,17 +166,14 @@ def consume(
     It belongs to no group, and commits nothing.
     """
     from kohort.cli.data.choose_path import choose_path
-    from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.measuring.consuming import ConsumingMeasure
     from kohort.client.consumer import Consumer
 
-    partitions = _partitions(topic, bootstrap_server, config, timeout)
-    client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
-    cluster, arguments = client.arguments(Consumer)
+    partitions, cluster, (arguments,) = _looked_up(topic, bootstrap_server, config, timeout, Consumer)
     path = choose_path()
 
     async def body() -> Outcome:
-        async with Consumer(cluster, **_alone(arguments)) as consumer:
+        async with Consumer(cluster, **arguments) as consumer:
             measure = ConsumingMeasure(consumer, topic, path, records=records)
             return await _shown(measure, measure.run(partitions), quiet=quiet)
 
@@ -188,7 +185,7 @@ def e2e(
     topic: TopicArgument,
     records: Annotated[int, typer.Option("--records", "-n", min=1, metavar="N", help="How many records.")] = 1_000,
     size: Annotated[
-        int, typer.Option("--size", "-s", min=16, max=2**24, metavar="BYTES", help="Of a record's value.")
+        int, typer.Option("--size", "-s", metavar="BYTES", callback=within(16, 2**24), help="Of a record's value.")
     ] = 100,
     rate: Annotated[float, typer.Option(min=0.001, callback=_finite, metavar="N", help="Records a second.")] = 100.0,
     acks: AcksOption = None,
@@ -208,29 +205,39 @@ def e2e(
     With acks=all a record can be read when all replicas in sync have it. Records that don't come within 10 s after the
     last one was sent are lost, and the exit code is 1.
     """
-    from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.measuring.round_trips import RoundTripMeasure
     from kohort.client.consumer import Consumer
     from kohort.client.producer import Producer
 
-    partitions = _partitions(topic, bootstrap_server, config, timeout)
-    client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
-    cluster, sending = client.arguments(Producer)
-    _, reading = client.arguments(Consumer)
-    sending = _alone(sending) | _given(acks, None, linger)
+    partitions, cluster, (sending, reading) = _looked_up(topic, bootstrap_server, config, timeout, Producer, Consumer)
+    sending |= _given(acks, None, linger)
 
     async def body() -> Outcome:
-        async with Producer(cluster, **sending) as producer, Consumer(cluster, **_alone(reading)) as consumer:
+        async with Producer(cluster, **sending) as producer, Consumer(cluster, **reading) as consumer:
             measure = RoundTripMeasure(producer, consumer, topic, records=records, size=size, rate=rate)
             return await _shown(measure, measure.run(partitions), quiet=quiet)
 
     _measured(body, as_json=as_json)
 
 
-def _partitions(topic: str, bootstrap_server: str | None, config: str | None, timeout: float) -> list[int]:
-    """The partitions of a topic that is there: it isn't to be made by a slip of the fingers."""
+def _looked_up(
+    topic: str, bootstrap_server: str | None, config: str | None, timeout: float, *clients: Callable[..., Any]
+) -> tuple[list[int], ClientConfig, list[dict[str, Any]]]:
+    """The partitions of a topic, the cluster, and the arguments of each client, as a file has them.
+
+    The topic must be there: it isn't to be made by a slip of the fingers. Arguments are without those of a group or a
+    transactional id, which a file may have for others.
+    """
+    from kohort.cli.data.client_arguments import ClientOptions
+
     there = with_admin(bootstrap_server, config, timeout, lambda admin: existing_topics(admin, [topic]))
-    return sorted(there[topic].partitions)
+    options = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
+    own = ("group_", "transactional_id")
+    arguments = []
+    for client in clients:
+        cluster, settings = options.arguments(client)
+        arguments.append({name: value for name, value in settings.items() if not name.startswith(own)})
+    return sorted(there[topic].partitions), cluster, arguments
 
 
 def _given(acks: str | None, compression: str | None, linger: float | None) -> dict[str, Any]:
@@ -239,12 +246,6 @@ def _given(acks: str | None, compression: str | None, linger: float | None) -> d
     if acks not in (None, "all", "-1"):
         arguments["enable_idempotence"] = False
     return arguments
-
-
-def _alone(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Settings without those of a group or a transactional id, which a file may have for others."""
-    own = ("group_", "transactional_id")
-    return {name: value for name, value in arguments.items() if not name.startswith(own)}
 
 
 async def _shown(measure: Any, work: Coroutine[Any, Any, None], *, quiet: bool) -> Outcome:

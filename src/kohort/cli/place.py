@@ -40,7 +40,7 @@ def command(
         typer.Option(
             metavar="CHANGE",
             help="add=2, add=2x4 (of four members each), add=1,zone=a, remove=NAME (a member or a process), "
-            "standbys=1. May be given again and again.",
+            "standbys=1. Repeatable.",
         ),
     ] = None,
     assignor: Annotated[

@@ -8,7 +8,7 @@ import typer
 
 from kohort.cli.client import completion
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
-from kohort.cli.terminal import err, fail
+from kohort.cli.terminal import err, fail, printable
 
 if TYPE_CHECKING:
     from kohort.cli.data.file_producer import FileProducer
@@ -59,7 +59,8 @@ def command(
         list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of each record. Repeatable.")
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Send all records there.", show_default="by key")
+        int | None,
+        typer.Option("--partition", "-p", min=0, metavar="N", help="Send all records there.", show_default="by key"),
     ] = None,
     compression: Annotated[
         str | None,
@@ -85,6 +86,9 @@ def command(
         float | None, typer.Option(metavar="MS", min=0, help="How long a batch waits for more records.")
     ] = None,
     rate: Annotated[float | None, typer.Option(metavar="N", min=0.001, help="Records a second, at most.")] = None,
+    no_create: Annotated[
+        bool, typer.Option("--no-create", help="Fail if there is no such topic, instead of having it made.")
+    ] = False,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", callback=check_timeout, help="To find the brokers.")
     ] = 15.0,
@@ -115,6 +119,9 @@ def command(
 
     If the input is broken somewhere, the records before that are sent and counted.
 
+    A topic that isn't there is made by the brokers, if their auto.create.topics.enable says so; standard error tells of
+    it, unless --quiet is given.
+
     Exit codes:
 
     0: all records were delivered.
@@ -127,12 +134,16 @@ def command(
     """
     import uvloop
 
+    from kohort.cli.client.errors import not_found
     from kohort.cli.client.run import run
     from kohort.cli.data.choose_path import choose_path
     from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.data.file_producer import FileProducer
     from kohort.cli.data.input_options import InputOptions
+    from kohort.cli.data.new_topic import others_if_missing, said_of_new
+    from kohort.client.admin import Admin
     from kohort.client.producer import Producer
+    from kohort.similar_names import did_you_mean
 
     options = InputOptions(
         format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed, null_keys=null_keys
@@ -149,22 +160,37 @@ def command(
         arguments["enable_idempotence"] = False
     marker = None if null is None else null.encode(errors="surrogateescape")
 
+    def administering() -> Admin:
+        return Admin(cluster, default_api_timeout_ms=max(1, int(timeout * 1000)))
+
     async def body() -> None:
         async with Producer(cluster, **arguments) as producer:
-            sending = FileProducer(producer, topic, read, partition=partition, headers=headers, null=marker, rate=rate)
-            await _produce(sending, files or ["-"], quiet)
+            others = None
+            if no_create or not quiet:
+                others = await others_if_missing(administering, topic)
+            if no_create and others is not None:
+                fail(not_found("topic", topic, others), FAILED)
+
+            async def tell() -> None:
+                if others is not None:
+                    err.print(printable(await said_of_new(administering, topic, others)), markup=False, soft_wrap=True)
+
+            sending = FileProducer(
+                producer, topic, read, partition=partition, headers=headers, null=marker, rate=rate, begun=tell
+            )
+            await _produce(sending, files or ["-"], quiet, did_you_mean(topic, others or ()))
 
     run(body, loop_factory=uvloop.new_event_loop)
 
 
-async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None:
+async def _produce(sending: FileProducer, files: list[str], quiet: bool, meant: str) -> None:
     import asyncio
 
     from kohort.cli.client.errors import explain
     from kohort.cli.data.errors import DataError
     from kohort.cli.data.pipes import Interrupter
     from kohort.client.errors import ClientError
-    from kohort.protocol.errors import KafkaError
+    from kohort.protocol.errors import ErrorCode, KafkaError
 
     problem, interrupted = None, False
     with Interrupter() as interrupter, sending.progress.shown(not quiet):
@@ -176,6 +202,8 @@ async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None
             problem = str(error)
         except (ClientError, KafkaError) as error:
             problem = explain(error)
+            if meant and isinstance(error, KafkaError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                problem += f"; {meant}"
         try:
             await sending.flush()
         except ClientError as error:

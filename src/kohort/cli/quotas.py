@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
-UserOption = Annotated[str | None, typer.Option(help="Of this user.")]
-ClientIdOption = Annotated[str | None, typer.Option(help="Of this client id; with a user, of this user's.")]
-IpOption = Annotated[str | None, typer.Option(help="Of this address.")]
+UserOption = Annotated[str | None, typer.Option(metavar="NAME", help="Of this user.")]
+ClientIdOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="Of this client id; with a user, of this user's.")
+]
+IpOption = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Of this address.")]
 DefaultUserOption = Annotated[
     bool, typer.Option("--default-user", help="Of all users without quotas of their own, each for itself.")
 ]

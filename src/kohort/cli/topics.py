@@ -64,7 +64,7 @@ def list_topics(
 
 @app.command()
 def create(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC…", help="Their names.")],
     partitions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Number of partitions; the cluster's default unless given.")
     ] = None,
@@ -80,7 +80,9 @@ def create(
         ),
     ] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Skip topics that exist.")] = False,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; change nothing.")] = False,
+    validate_only: Annotated[
+        bool, typer.Option("--dry-run", "--validate-only", help="Only check; change nothing.")
+    ] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -126,14 +128,17 @@ def create(
 @app.command()
 def describe(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+        list[str], typer.Argument(metavar="TOPIC…", help="Their names.", autocompletion=completion.topics)
     ],
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """Show topics: settings that differ from the defaults, leaders, replicas and offsets of each partition."""
+    """Show topics: settings that differ from the defaults, leaders, replicas and offsets of each partition.
+
+    kohort topics describe flights
+    """
     from kohort.cli.client.topic_report import TopicReport, read_topics, topic_as_json, topic_tables
 
     async def work(admin: Admin) -> list[TopicReport]:
@@ -150,7 +155,7 @@ def describe(
 @app.command()
 def alter(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+        list[str], typer.Argument(metavar="TOPIC…", help="Their names.", autocompletion=completion.topics)
     ],
     partitions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="New total number; it can only grow.")
@@ -159,7 +164,9 @@ def alter(
     delete_settings: Annotated[
         list[str] | None, typer.Option("--unset", metavar="KEY", help="Back to the default. Repeatable.")
     ] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; change nothing.")] = False,
+    validate_only: Annotated[
+        bool, typer.Option("--dry-run", "--validate-only", help="Only check; change nothing.")
+    ] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -192,7 +199,7 @@ def alter(
 @app.command()
 def delete(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC", help="Their names.", autocompletion=completion.topics)
+        list[str], typer.Argument(metavar="TOPIC…", help="Their names.", autocompletion=completion.topics)
     ],
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that don't exist.")] = False,
     yes: YesOption = False,
@@ -200,7 +207,10 @@ def delete(
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete topics with all their records."""
+    """Delete topics with all their records.
+
+    kohort topics delete flights weather
+    """
 
     async def find(admin: Admin) -> list[str]:
         if if_exists:
@@ -220,7 +230,7 @@ def delete_records(
     partitions: Annotated[
         list[str],
         typer.Argument(
-            metavar="TOPIC[:0,3-5]", help="Topics, or some of their partitions.", autocompletion=completion.topics
+            metavar="TOPIC[:0,3-5]…", help="Topics, or some of their partitions.", autocompletion=completion.topics
         ),
     ],
     before: Annotated[

@@ -76,14 +76,17 @@ def list_transactions(
 def describe(
     ids: Annotated[
         list[str],
-        typer.Argument(metavar="ID", help="Transactional ids.", autocompletion=completion.transactional_ids),
+        typer.Argument(metavar="ID…", help="Transactional ids.", autocompletion=completion.transactional_ids),
     ],
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """Show transactional ids: the state, the producer, how long a transaction has been open, and its partitions."""
+    """Show transactional ids: the state, the producer, how long a transaction has been open, and its partitions.
+
+    kohort transactions describe payments-1
+    """
     found = with_admin(bootstrap_server, config, timeout, lambda admin: admin.transactions.describe(*ids))
     if as_json:
         print_json([_as_json(found[each]) for each in dict.fromkeys(ids)])

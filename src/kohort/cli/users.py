@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
 MechanismOption = Annotated[
     list[str] | None, typer.Option(metavar="MECHANISM", help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable.")
 ]
@@ -54,7 +54,8 @@ def set_(
     name: NameArgument,
     mechanism: MechanismOption = None,
     iterations: Annotated[
-        int, typer.Option(min=4096, max=16_384, help="The more, the longer each guess of the password takes.")
+        int,
+        typer.Option(metavar="N", min=4096, max=16_384, help="The more, the longer each guess of the password takes."),
     ] = 8192,
     password_file: Annotated[
         str | None,

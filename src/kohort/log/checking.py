@@ -18,6 +18,7 @@ from kohort.log.index import OffsetIndex, TimeIndex
 from kohort.log.leader_epochs import LeaderEpochs
 from kohort.log.salvage import Gap, batches_and_gaps
 from kohort.log.scan import NO_LIMIT
+from kohort.plurals import several
 
 BROUGHT_BACK: Final = "brought back"
 """The remedy of batches that were set aside."""
@@ -152,7 +153,7 @@ def _left_over(partition: str, names: list[str]) -> Iterator[Finding]:
             yield Finding(partition, "left over", name, what, remedy="completed or removed, as the next start does")
     doomed = [name for name in names if name.endswith(DELETED)]
     if doomed:
-        files = "1 file" if len(doomed) == 1 else f"{len(doomed)} files"
+        files = several(len(doomed), "file")
         what = f"{files} of deleted segments: a crash has left them, or Apache Kafka is about to remove them"
         yield Finding(partition, "left over", doomed[0], what, remedy="removed, as the next start does")
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from kohort.log.checkpoints import parse_checkpoint, render_checkpoint
 from kohort.log.files import write_atomically
+from kohort.plurals import several
 
 _log: Final = logging.getLogger("kohort.log")
 
@@ -82,21 +83,23 @@ class Damage:
         name = self.directory.name
         if self.kind is DamageKind.WRONG_INDEX:
             return f"{name}: {self.reason}. The index is made anew from the log."
-        size = f", {self.size} bytes" if self.size else ""
+        size = f", {several(self.size, 'byte')}" if self.size else ""
         if self.lost:
-            many = "1 record" if self.records == 1 else f"at most {self.records} records"
+            many = several(self.records, "record")
+            if self.records > 1:
+                many = f"at most {many}"
             offsets = ", ".join(map(str, self.lost))
             verb = f"offset {offsets} is" if self.records == 1 else f"offsets {offsets} are"
             text = f"{name}: {verb} lost ({many}{size}): {self.reason}."
         else:
-            text = f"{name}: {self.size} bytes are lost: {self.reason}."
+            text = f"{name}: {several(self.size, 'byte')} {'is' if self.size == 1 else 'are'} lost: {self.reason}."
         if self.aside:
             count = sum(part.batches for part in self.aside)
             files = self.aside[0].file
             if len(self.aside) > 1:
-                files += f" to {self.aside[-1].file} ({len(self.aside)} files)"
+                files += f" to {self.aside[-1].file} ({several(len(self.aside), 'file')})"
             span = Range(self.aside[0].offsets.first, self.aside[-1].offsets.end)
-            batches = "1 whole batch" if count == 1 else f"{count} whole batches"
+            batches = several(count, "whole batch", "es")
             text += (
                 f" {batches} after that, offsets {span}, can't be read for now and are set aside in {files}. "
                 f"To bring them back, stop the server and run: {repair_command(self.directory)}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +64,28 @@ def test_no_classic_member_joins_where_the_policy_is_disabled() -> None:
     driver = Driver(MigrationPolicy.DISABLED)
     driver.beat("modern")
     assert driver.rejoin("x").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_client_that_is_refused_again_and_again_has_one_line(
+    driver: Driver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    def lines() -> list[str]:
+        return [line for line in caplog.messages if line.startswith(("join refused", "heartbeat refused"))]
+
+    for _ in range(3):
+        driver.join("x", protocol_type="connect")
+    assert len(lines()) == 1
+    assert lines()[0].startswith("join refused group=group client=client reason=None of the protocols of type")
+    for _ in range(3):
+        driver.beat("stranger", 7)
+    assert len(lines()) == 2
+    assert lines()[1].startswith("heartbeat refused group='group' member='stranger' epoch=7 error=UNKNOWN_MEMBER_ID")
+    driver.now += 10_000
+    driver.join("x", protocol_type="connect")
+    driver.beat("stranger", 7)
+    assert len(lines()) == 4
 
 
 def test_requests_that_are_refused(driver: Driver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated, Any
 
 import typer
@@ -52,7 +53,14 @@ class ClientCommand(TyperCommand):
             if any("--cluster" in each.opts for each in params):  # as Kafka's tools call a resource of ACLs
                 option.opts = ["-c"]
             params.insert(at, option)
-        super().__init__(*arguments, **{**settings, "params": params})
+        super().__init__(*arguments, **{**settings, "params": params, "help": _unwrapped(settings.get("help"))})
+
+
+def _unwrapped(text: str | None) -> str | None:
+    """A help text with each paragraph in a line of its own: a terminal breaks it where it is wide, not the source."""
+    if text is None:
+        return None
+    return "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
 def with_cluster_option(app: typer.Typer) -> typer.Typer:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from kohort.cli.client.client_command import ClientCommand
 from kohort.cli.client.errors import explain
+from kohort.cli.client.options import within
 from kohort.cli.terminal import err, out, printable
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
@@ -29,8 +30,7 @@ WatchOption = Annotated[
     typer.Option(
         "--watch",
         metavar="[SECONDS]",
-        min=0.1,
-        max=86_400,
+        callback=within(0.1, 86_400),
         help=f"Show it every SECONDS (by default {_EVERY:g}), until Ctrl-C.",
     ),
 ]

@@ -98,7 +98,7 @@ class ConsumeLoop:
                 *selection.topics, pattern=selection.pattern, on_assign=self._on_assign, on_revoke=self._on_revoke
             )
             return
-        starts = await selection.starts(consumer, partitions)
+        starts = await selection.starts(consumer, self._path, partitions)
         consumer.assign(partitions)
         for partition, offset in starts.items():
             consumer.seek(partition, offset)

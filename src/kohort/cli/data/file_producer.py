@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,7 @@ class FileProducer:
         read: gives the records of a source, block by block.
         null: the bytes that mean null.
         rate: records a second at most.
+        begun: awaited when the first records have been handed to the producer, which knows the topic then.
 
     Attributes:
         delivered: number of acknowledged records.
@@ -48,6 +49,7 @@ class FileProducer:
         headers: Sequence[tuple[str, bytes]] = (),
         null: bytes | None = None,
         rate: float | None = None,
+        begun: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.delivered = 0
         self.progress = Progress()
@@ -59,6 +61,7 @@ class FileProducer:
         self._headers = headers
         self._null = null
         self._rate = rate
+        self._begun = begun
         self._due = 0.0
         self._deliveries: Deliveries = deque()
 
@@ -119,6 +122,9 @@ class FileProducer:
         self.progress.advance(len(rows), rows.size())
         if cancelled is not None:
             raise cancelled
+        if self._begun is not None:
+            begun, self._begun = self._begun, None
+            await begun()
         while self._deliveries and self._deliveries[0][0].done():
             await self._await_first_delivery()
 

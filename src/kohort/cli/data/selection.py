@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from kohort.cli.client.errors import not_found
+from kohort.cli.data.last_records import last_records
 from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 
 if TYPE_CHECKING:
+    from kohort.cli.data.record_path import RecordPath
     from kohort.client.consumer import Consumer
     from kohort.client.types import PartitionInfo
 
@@ -59,7 +61,9 @@ class Selection:
             found += [TopicPartition(topic, number) for number in self.partitions or existing]
         return found
 
-    async def starts(self, consumer: Consumer, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    async def starts(
+        self, consumer: Consumer, path: RecordPath, partitions: list[TopicPartition]
+    ) -> dict[TopicPartition, int]:
         """The start of each partition, if it isn't where the consumer begins by itself."""
         if self.start_time is not None:
             found = await consumer.offsets_for_times(dict.fromkeys(partitions, self.start_time))
@@ -69,9 +73,7 @@ class Selection:
             return {}
         if self.start >= 0:
             return dict.fromkeys(partitions, self.start)
-        ends = await consumer.end_offsets(*partitions)
-        begins = await consumer.beginning_offsets(*partitions)
-        return {tp: max(begins[tp], ends[tp] + self.start) for tp in partitions}
+        return await last_records(consumer, path, partitions, -self.start)
 
     async def ends(self, consumer: Consumer, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """The end of each partition: the first offset that isn't read."""

@@ -22,20 +22,21 @@ def command(
     records: Annotated[
         int | None, typer.Option(metavar="N", min=1000, help="Only so many flights, the first of the year.")
     ] = None,
-    seconds: Annotated[float, typer.Option(metavar="S", min=10, max=3600, help="Duration of the replay.")] = 40.0,
+    seconds: Annotated[float, typer.Option(metavar="SECONDS", min=10, max=3600, help="Duration of the replay.")] = 40.0,
     directory: Annotated[
         Path, typer.Option(metavar="DIR", help="For charts, the page, and in run/ all files of the last run.")
     ] = Path("kohort-demo"),
     cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="For the download. [default: ~/.cache/kohort]")
+        Path | None, typer.Option(metavar="DIR", help="For the download.", show_default="~/.cache/kohort")
     ] = None,
     port: Annotated[
         int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the broker; 0 for a free one.")
     ] = 0,
     cores: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Spark's cores for each instance. [default: half of all]")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Spark's cores for each instance.", show_default="half of all"),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave broker and application running, until Ctrl+C.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave broker and application running, until Ctrl-C.")] = False,
 ) -> None:
     """A streams application in PySpark on a year of real flights: through a crash, to the right result.
 
@@ -51,7 +52,7 @@ def command(
 
     1: they aren't, or the demo failed; it prints why.
 
-    130: Ctrl+C; nothing is left running.
+    130: Ctrl-C; nothing is left running.
     """
     require("spark", "kohort demo", (*SPARK, "matplotlib"))
     from kohort.cli.client.run import run

@@ -103,7 +103,7 @@ def print_next_steps(outcome: Outcome) -> None:
     installed = Path(sys.executable).with_name("kohort")
     kohort = installed if installed.exists() else "kohort"
     window = max((key[0] for key in outcome.stream["delays-by-hour"] if key[1] == "JFK"), default="")[:-5] + "Z"
-    out.print("\n[bold magenta]Broker and instance-2 go on, until Ctrl+C. In another terminal:[/]")
+    out.print("\n[bold magenta]Broker and instance-2 go on, until Ctrl-C. In another terminal:[/]")
     for what, command in (
         ("one more instance: it gets its share of the tasks when it has restored their state",
          f"{sys.executable} {program()} {outcome.servers} --master 'local[1]' --state-dir {third}"

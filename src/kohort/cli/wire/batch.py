@@ -27,7 +27,14 @@ def batch(
     annotate: Annotated[bool, typer.Option("--annotate", help="Print hexdumps, each field labelled.")] = False,
     headers_only: Annotated[bool, typer.Option("--headers", help="Leave the records out.")] = False,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, help="Bytes that one batch may expand to when it is decompressed.")
+        int,
+        typer.Option(
+            "--max-bytes",
+            "--limit",
+            min=1,
+            metavar="BYTES",
+            help="Bytes that one batch may expand to when it is decompressed.",
+        ),
     ] = 64 * 1024 * 1024,
 ) -> None:
     """Show record batches: headers and records, checked, as JSON or as labelled hexdumps.

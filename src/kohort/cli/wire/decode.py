@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def decode(
     source: Annotated[str, typer.Argument(metavar="FILE|-|HEX", help="A file, standard input, or hex digits.")],
-    api: Annotated[str | None, typer.Option("--api", help=API_HELP)] = None,
+    api: Annotated[str | None, typer.Option("--api", metavar="API", help=API_HELP)] = None,
     response: DirectionOption = None,
     version: VersionOption = None,
     header: Annotated[

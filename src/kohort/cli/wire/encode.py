@@ -16,7 +16,7 @@ _AROUND: Final = 30
 
 
 def encode(
-    api: Annotated[str, typer.Option("--api", help=API_HELP)],
+    api: Annotated[str, typer.Option("--api", metavar="API", help=API_HELP)],
     source: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON: a file, or standard input.")] = "-",
     response: DirectionOption = None,
     version: VersionOption = None,

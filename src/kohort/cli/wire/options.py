@@ -20,7 +20,7 @@ DirectionOption = Annotated[
     ),
 ]
 VersionOption = Annotated[
-    int | None, typer.Option("--version", "-v", help="Version of the message; by default the newest.")
+    int | None, typer.Option("--version", "-v", metavar="N", help="Version of the message; by default the newest.")
 ]
 
 

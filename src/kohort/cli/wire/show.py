@@ -25,9 +25,12 @@ def show(
     name: Annotated[str, typer.Argument(metavar="API", help="API or its key, or any other message, in any case.")],
     response: DirectionOption = None,
     version: VersionOption = None,
-    form: Annotated[Format, typer.Option("--format", help="In the terminal, or as a page.")] = Format.TERMINAL,
+    form: Annotated[
+        Format, typer.Option("--format", metavar="FORMAT", help="terminal; or of a page markdown, html or json.")
+    ] = Format.TERMINAL,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the page to this file (- for standard output).")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file (- for standard output)."),
     ] = None,
 ) -> None:
     """Show a message: its diagram (header, fields, sizes, nesting), its schema, and an example.

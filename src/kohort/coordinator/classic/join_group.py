@@ -14,6 +14,7 @@ from kohort.coordinator.classic.records import group_record
 from kohort.coordinator.classic.responses import join_refused, join_response
 from kohort.coordinator.classic.settings import ClassicSettings
 from kohort.coordinator.classic.states import GroupState
+from kohort.coordinator.refusals import LONGEST, Refusals
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
@@ -23,10 +24,6 @@ log = logging.getLogger(__name__)
 _MEMBER_ID_REQUIRED: Final = 4  # first version of JoinGroup in which a client gets its id before it joins (KIP-394)
 _NAME_LENGTH: Final = 1024  # characters of a client's name in a member id, so that the id fits in a string field
 _SKIP_ASSIGNMENT: Final = 9  # first version of JoinGroup that tells a leader to keep the assignment (KIP-814)
-_TOLD: Final = 200
-_TOLD_MS: Final = 10_000
-"""Refusals that are written in so many ms."""
-_LONGEST: Final = 300  # characters of a name in the log
 
 
 class _Join:
@@ -85,8 +82,7 @@ class Joins:
         self._effects = effects
         self._new_id = new_id
         self._maybe_delete_empty = maybe_delete_empty
-        self._told: set[tuple[str, str]] = set()
-        self._told_until = 0
+        self._refusals = Refusals()
 
     def join(self, request: JoinGroupRequest, client: Client, reply: Reply) -> None:
         """Handles a JoinGroup; the answer may come with a later request, or at a timeout."""
@@ -235,14 +231,9 @@ class Joins:
 
     def _tell_refused(self, join: _Join, why: str) -> None:
         """Writes a line, of a client in ten seconds one: who is refused tries again and again."""
-        if self._effects.now >= self._told_until:
-            self._told.clear()
-            self._told_until = self._effects.now + _TOLD_MS
         group_id, client_id = join.request.group_id, join.client.client_id
-        if (group_id, client_id) in self._told or len(self._told) >= _TOLD:
-            return
-        self._told.add((group_id, client_id))
-        log.info("join refused group=%s client=%s reason=%s", group_id[:_LONGEST], client_id[:_LONGEST], why)
+        if self._refusals.is_news(self._effects.now, group_id, client_id):
+            log.info("join refused group=%s client=%s reason=%s", group_id[:LONGEST], client_id[:LONGEST], why)
 
     def _refuse(self, join: _Join, code: ErrorCode, member_id: str) -> None:
         self._effects.answer(join.reply, join_refused(code, member_id, join.client.version))
@@ -250,10 +241,10 @@ class Joins:
 
 def _mismatch(group: ClassicGroup, join: _Join) -> str:
     """Why a member can't join: its type, or its protocols (a consumer's assignors), beside the members'."""
-    has, of_type = ", ".join(join.protocols)[:_LONGEST], join.request.protocol_type[:_LONGEST]
+    has, of_type = ", ".join(join.protocols)[:LONGEST], join.request.protocol_type[:LONGEST]
     if not has or not of_type:
         return "names no protocol"
     if of_type != group.protocol_type:
         return f"is of type {of_type}, the members are of type {group.protocol_type}"
     common = set.intersection(*(set(member.protocols) for member in group.members.values()))
-    return f"has {has}, the members have {', '.join(sorted(common))[:_LONGEST]}"
+    return f"has {has}, the members have {', '.join(sorted(common))[:LONGEST]}"

@@ -24,6 +24,7 @@ from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.member_identity import check_known, check_room
 from kohort.coordinator.modern.partitions import ASSIGNED
+from kohort.coordinator.refusals import LONGEST, Refusals
 from kohort.coordinator.step import Answer, Client, Reply, Step
 from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -53,14 +54,16 @@ class Joins:
         self._settings = settings
         self._cluster = cluster
         self._new_id = new_id
+        self._refusals = Refusals()
 
     def join(self, group: ConsumerGroup, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:
         """JoinGroup: takes in the subscription and what the member owns; answers with its epoch, at once."""
         try:
             return self._join(group, request, client, now, reply)
         except KafkaError as error:
-            named = group.group_id, request.member_id, error.code.name, error.detail
-            log.info("join refused group=%r member=%r error=%s because=%s", *named)
+            if self._refusals.is_news(now, group.group_id, client.client_id, error.code.name):
+                named = group.group_id[:LONGEST], client.client_id[:LONGEST], error.detail or error.code.name
+                log.info("join refused group=%s client=%s reason=%s", *named)
             return Step(answers=[Answer(reply, join_refused(error.code, "", client.version))])
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:

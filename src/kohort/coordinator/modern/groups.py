@@ -15,6 +15,7 @@ from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH
 from kohort.coordinator.modern.group import ModernGroup
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimer, MemberTimers
+from kohort.coordinator.refusals import LONGEST, Refusals
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -68,6 +69,7 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
         self._timed: dict[str, D] = {}
         self._groups: dict[str, G] = {}
         self._timers: Final = MemberTimers(wheel, self._on_timeout)
+        self._refusals: Final = Refusals()
 
     # What differs between kinds -----------------------------------------------------------------------------------
 
@@ -163,8 +165,14 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
             self._check(request, client)
             return self._heartbeat(request, client, now, reply)
         except KafkaError as error:
-            named = request.group_id, request.member_id, request.member_epoch, error.code.name, error.detail
-            log.info("heartbeat refused group=%r member=%r epoch=%d error=%s because=%s", *named)
+            # A client that joins may have another member id each time; of members, each one counts.
+            who = client.client_id if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH else request.member_id
+            if self._refusals.is_news(now, request.group_id, who, error.code.name):
+                named = request.group_id[:LONGEST], request.member_id[:LONGEST], request.member_epoch
+                log.info(
+                    "heartbeat refused group=%r member=%r epoch=%d error=%s because=%s",
+                    *named, error.code.name, error.detail,
+                )  # fmt: skip
             return Step(answers=[Answer(reply, self._refused(error))])
 
     def _heartbeat(self, request: Q, client: Client, now: int, reply: Reply) -> Step:
