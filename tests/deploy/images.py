@@ -56,8 +56,8 @@ app.stream("words", schema="word STRING", key="word").group_by("word").aggregate
 app.run(SparkSession.builder.master("local[1]").getOrCreate())
 """
 AS_IN_THE_CHART: Final = (
-    "--read-only", "--tmpfs", "/tmp", "--cap-drop", "all", "--security-opt", "no-new-privileges",
-    "--volume", "state:/var/lib/kohort",
+    "--read-only", "--read-only-tmpfs=false", "--tmpfs=/tmp", "--cap-drop=all", "--security-opt=no-new-privileges",
+    "--volume=state:/var/lib/kohort",
 )  # fmt: skip
 """The restrictions of the chart's pods, and what they may write to."""
 
