@@ -11,7 +11,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 unexport PYTHONDONTWRITEBYTECODE
 
 BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-isolation bench-groups bench-client bench-pipeline bench-nexmark bench-processors bench-versions bench-queues bench-test-driver bench-restore bench-memory bench-driver bench-console
-.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster docs docs-serve links dist smoke clean
+.PHONY: help setup demo tour test test-long test-fresh test-images lint types format bench $(BENCHES) simulate availability chaos scale cluster docs docs-serve links dist smoke clean
 
 help: ## List the targets
 	@awk -F ':.*## | := | ## ' '/^[a-z-]+:.*##/ {printf "  make %-16s %s\n", $$1, $$2} \
@@ -185,6 +185,9 @@ cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
 # A part of it: make test-fresh FRESH="--systems trixie --runs test --tests tests/client"
 test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 13; an hour (needs root)
 	@$(BIN)/python -m tests.fresh $(FRESH)
+
+test-images: $(READY) ## The images of deploy/docker, built by podman and run: a few minutes (needs root)
+	@$(BIN)/python -m tests.deploy.images
 
 docs: $(READY) ## The site, in site/: guides, tutorials, and a reference out of the code; every link is checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build && echo "open site/index.html"

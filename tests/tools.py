@@ -92,6 +92,9 @@ DEBOOTSTRAP: Final = Tool(
 )
 CHROMIUM: Final = Tool("Chromium", "in which pages of the console are tried", ("chromium",), on_path("chromium"))
 SYSTEMD: Final = Tool("systemd-analyze", "which reads units as systemd does", ("systemd",), on_path("systemd-analyze"))
+PODMAN: Final = Tool(
+    "podman", "which builds and runs the images of deploy/docker", ("podman", "crun"), on_path("podman", "crun")
+)
 TOOLS: Final = {
     "java": JAVA,
     "kcat": KCAT,
@@ -99,6 +102,7 @@ TOOLS: Final = {
     "debootstrap": DEBOOTSTRAP,
     "chromium": CHROMIUM,
     "systemd": SYSTEMD,
+    "podman": PODMAN,
 }
 
 

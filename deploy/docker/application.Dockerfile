@@ -6,6 +6,9 @@
 #
 #   FROM kohort-application
 #   COPY main.py /app/main.py
+#
+# The health check asks what the program gives as `application_server`: HOST:8080, with the container's own name as HOST. One
+# that gives none is never healthy: run it with --no-healthcheck.
 FROM python:3.13-slim-trixie AS build
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./

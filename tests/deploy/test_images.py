@@ -1,4 +1,4 @@
-"""Dockerfiles: what they copy and run is there. No image is built, since that needs a daemon and a registry."""
+"""Dockerfiles: what they copy and run is there, without building an image: `tests.deploy.images` does that."""
 
 from __future__ import annotations
 

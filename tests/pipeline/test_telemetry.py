@@ -56,6 +56,13 @@ def test_epochs_are_traces_and_metrics_are_exported_from_a_thread(
         steps = [span for span in finished if span.parent and span.parent.span_id == root.context.span_id]
         assert [span.name for span in steps] == STEPS
         assert sum(took(span) for span in steps) == pytest.approx(took(root), rel=0.01)
+        job = steps[0]
+        (reading,) = (span for span in finished if span.parent and span.parent.span_id == job.context.span_id)
+        said, whole = dict(reading.attributes or {}), dict(root.attributes or {})
+        assert (reading.name, said["messaging.batch.message_count"]) == ("read", whole["messaging.batch.message_count"])
+        assert said["kohort.partitions"] == ("words-0",)
+        assert 0 < said["kohort.read.fetch_seconds"] + said["kohort.read.decode_seconds"] <= took(reading) / 1e9
+        assert job.start_time < reading.start_time < reading.end_time < job.end_time
     assert not points(reader, "kafka_streams_process")  # the instance has ended
 
 

@@ -101,6 +101,31 @@ class EpochInput:
         return sum(each.length for each in self.ranges)
 
 
+@dataclass(frozen=True)
+class Read:
+    """How a task of Spark has read its split of an epoch's input, in one branch.
+
+    Rows go on as they are read, so that what is done with them lies between: of `took_ms`, from the first request to
+    the last row, `fetch_ms` were waits for brokers and the taking apart of record batches, and `decode_ms` made columns
+    of values.
+
+    Attributes:
+        records, bytes: as in `EpochStatistics`.
+        partitions: of what topics: "flights-0".
+        ended: when the driver heard of it, in seconds since 1970 by its own clock: executors' may differ.
+        branch: its number.
+    """
+
+    records: int
+    bytes: int
+    took_ms: float
+    fetch_ms: float
+    decode_ms: float
+    partitions: tuple[str, ...] = ()
+    ended: float = 0.0
+    branch: int = 0
+
+
 @dataclass
 class EpochStatistics:
     """What was read in an epoch.
@@ -108,7 +133,8 @@ class EpochStatistics:
     `records` and `bytes` (of keys and values) count all records; `reasons` those that were dropped, by why; `late` rows
     that came after their window was closed. `max_times` has each partition's largest event time (ms); `merged_times`
     the same of rows that were merged at once, by branch and the merging task's partition, null times as None. `dead`
-    holds the unreadable records (`DEAD_SCHEMA`).
+    holds the unreadable records (`DEAD_SCHEMA`). `reads` says how it was read, split by split and branch by branch:
+    each branch reads all of it.
     """
 
     records: int = 0
@@ -118,6 +144,7 @@ class EpochStatistics:
     max_times: dict[int, int] = field(default_factory=dict)
     merged_times: dict[int, dict[int, int | None]] = field(default_factory=dict)
     dead: pa.Table = field(default_factory=DEAD_SCHEMA.empty_table)
+    reads: list[Read] = field(default_factory=list)
 
     def drop(self, reason: str, count: int) -> None:
         """Counts what was dropped, by a reason of `drop_reasons`."""

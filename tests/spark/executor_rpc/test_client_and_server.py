@@ -7,13 +7,15 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
-from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochStatistics, OffsetRange
+from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochStatistics, OffsetRange, Read
 from kohort.spark.executor_rpc import client
 from kohort.spark.executor_rpc.client import RpcAddress, close_idle
 from kohort.spark.executor_rpc.errors import RpcError
@@ -269,6 +271,16 @@ def test_a_retried_split_replaces_its_report(server: RpcServer, driver: RpcAddre
     assert reports[0][1] is not None and reports[0][1].to_pylist() == dead.to_pylist()
     assert reports[1][1] is None
     assert not driver.report("0", run, 0, 0, "fetch", EpochStatistics(1))
+
+
+def test_when_a_read_has_ended_is_told_by_the_drivers_clock(server: RpcServer, driver: RpcAddress) -> None:
+    """Whatever the executor takes for the time."""
+    run, before = server.begin_epoch("0", INPUT), time.time()
+    read = Read(10, 200, took_ms=5.5, fetch_ms=2.5, decode_ms=1.25, partitions=("t-0", "t-1"), ended=7.0)
+    assert driver.report("0", run, 2, 0, "rows", EpochStatistics(10, 200, reads=[read]))
+    ((report, _),) = server.end_epoch("0", run)
+    assert report.read is not None and before <= report.read.ended <= time.time()
+    assert report.read == replace(read, ended=report.read.ended, branch=2)
 
 
 def test_reports_of_an_earlier_run_are_refused(server: RpcServer, driver: RpcAddress) -> None:

@@ -60,6 +60,9 @@ def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pyte
     report = rpc.reports["rows"]
     assert (report.records, report.reasons, report.max_times) == (4, {"unreadable": 1}, {0: 1_001, 1: 3_000})
     assert report.bytes == sum(len(key or b"") + len(value or b"") for *_, key, value in RECORDS)
+    (one,) = report.reads
+    assert (one.records, one.bytes, one.partitions) == (4, report.bytes, ("t-0", "t-1"))
+    assert 0 < one.fetch_ms + one.decode_ms <= one.took_ms
     (dead,) = report.dead.to_pylist()
     assert dead.pop("error") and not dead.pop("headers")
     assert dead == {"topic": "t", "partition": 0, "offset": 1, "timestamp": 101, "key": b"k", "value": b"oops"}

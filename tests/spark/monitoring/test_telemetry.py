@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
+from kohort.spark.epoch import Read
 from kohort.spark.monitoring.events import EpochDone, Listeners
 from kohort.spark.monitoring.lag import StandbyLag
 from kohort.spark.monitoring.metrics import Metrics
@@ -95,6 +96,26 @@ def test_an_epoch_is_a_trace_of_its_steps_one_after_the_other(world: World) -> N
     for span in found.values():
         assert span.parent is not None and span.parent.span_id == root.context.span_id
         assert span.context.trace_id == root.context.trace_id
+
+
+def test_what_executors_read_is_in_the_job(world: World) -> None:
+    reads = [
+        Read(70, 700, 400.0, 250.0, 90.0, ("late-flights-0",), ended=9.45),
+        Read(30, 300, 100.0, 60.0, 20.0, ("late-flights-1", "late-flights-2"), ended=9.3, branch=1),
+    ]
+    world.telemetry.epoch(done(reads=reads))
+    job = world.trace()["job"]
+    one, two = (span for span in world.spans() if span.name == "read")
+    assert [ns(one), ns(two)] == [(9_050, 9_450), (9_200, 9_300)]
+    assert {span.parent.span_id for span in (one, two) if span.parent} == {job.context.span_id}
+    assert dict(two.attributes or {}) == {
+        "messaging.batch.message_count": 30,
+        "kohort.branch": 1,
+        "kohort.partitions": ("late-flights-1", "late-flights-2"),
+        "kohort.bytes": 300,
+        "kohort.read.fetch_seconds": 0.06,
+        "kohort.read.decode_seconds": 0.02,
+    }
 
 
 def test_an_epoch_has_the_attributes_of_messaging(world: World) -> None:

@@ -190,8 +190,9 @@ class RpcAddress:
     def report(self, subtopology: str, run: int, branch: int, split: int, stage: str, read: EpochStatistics) -> bool:
         """Reports what a stage did; a second report of the same replaces the first. False: the run is over."""
         request = ReportRequest(
-            subtopology, run, branch, split, stage, read.records, read.bytes, read.reasons, read.late, read.max_times
-        )
+            subtopology, run, branch, split, stage, read.records, read.bytes, read.reasons, read.late, read.max_times,
+            next(iter(read.reads), None),
+        )  # fmt: skip
         dead = read.dead.combine_chunks().to_batches()
         response, _ = self._request(request, ReportResponse, to_ipc(dead[0]) if dead else b"")
         return response.accepted

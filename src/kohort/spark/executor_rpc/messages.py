@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from kohort.protocol.records.arrow import RECORD_SCHEMA
+from kohort.spark.epoch import Read
 
 LOOKUP_KEYS: Final = pa.schema([pa.field("partition", pa.int32()), pa.field("key", pa.binary())])
 """The body of a `LookupRequest`. A null partition means a global store."""
@@ -161,7 +162,7 @@ class KeptRequest(msgspec.Struct, tag="kept", frozen=True):
 class ReportRequest(msgspec.Struct, tag="report", frozen=True):
     """What a stage did in one split of a branch; counts as in `kohort.spark.epoch.EpochStatistics`.
 
-    The body has the records that couldn't be read (`DEAD_SCHEMA`), if any.
+    The body has the records that couldn't be read (`DEAD_SCHEMA`), if any. `read`: how a stage has read its split.
     """
 
     subtopology: str
@@ -174,6 +175,7 @@ class ReportRequest(msgspec.Struct, tag="report", frozen=True):
     reasons: dict[str, int] = {}
     late: int = 0
     max_times: dict[int, int] = {}
+    read: Read | None = None
 
 
 class ReportResponse(msgspec.Struct, tag="report", frozen=True):

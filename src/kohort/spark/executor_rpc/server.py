@@ -9,7 +9,9 @@ import os
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from secrets import token_bytes
 from typing import Final
 
@@ -395,6 +397,9 @@ class RpcServer:
 
     def _add_report(self, request: ReportRequest, body: bytearray) -> ReportResponse:
         dead = from_ipc(body, DEAD_SCHEMA) if body else None
+        if request.read is not None:
+            read = replace(request.read, ended=time.time(), branch=request.branch)
+            request = msgspec.structs.replace(request, read=read)
         with self._lock:
             epoch = self._epochs.get(request.subtopology)
             if epoch is None or epoch.run != request.run:

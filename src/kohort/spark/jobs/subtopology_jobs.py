@@ -246,6 +246,8 @@ def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> Epoch
     for report, _ in reports:
         first[report.stage] = min(report.branch, first.get(report.stage, report.branch))
     for report, records in reports:
+        if report.read is not None:
+            statistics.reads.append(report.read)
         common = report.stage == READING or report.stage.startswith(PROCESSING)
         if common and report.branch != first[report.stage]:
             continue

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kohort.spark.epoch import Read
+
 log = logging.getLogger(__name__)
 
 STREAM: Final = "stream"
@@ -33,6 +35,7 @@ class EpochDone:
             `store_ms` to write to stores what is committed. Of `job_ms`, `merge_ms` are after Spark, where results meet
             what stores have; of `commit_ms`, `send_ms` are before the commit itself.
         positions: the offsets that the tasks read next: {"flights-0": 5000}.
+        reads: how the job's tasks read their splits. Journals are without it.
     """
 
     at: float
@@ -55,6 +58,7 @@ class EpochDone:
     merge_ms: float = 0.0
     send_ms: float = 0.0
     store_ms: float = 0.0
+    reads: Sequence[Read] = ()
 
 
 @dataclass(frozen=True)

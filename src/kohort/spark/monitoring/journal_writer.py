@@ -42,7 +42,9 @@ class JournalWriter(Listener):
         self._write("started", {"instance": instance or file.stem, "pid": os.getpid()})
 
     def epoch(self, done: EpochDone) -> None:
-        self._write("epoch", asdict(done))
+        fields = asdict(done)
+        del fields["reads"]  # of large epochs there are many
+        self._write("epoch", fields)
 
     def tasks(self, now: TasksNow) -> None:
         self._write("tasks", asdict(now))

@@ -44,8 +44,9 @@ class OpenTelemetry(Listener):
         app.run(spark, listeners=[OpenTelemetry("flight-delays")])
 
     An epoch that is committed is a trace: a span from beginning to end, and in it one for each step: `job` (records are
-    read and worked on in Spark), `merge` (with what stores have), `send`, `commit`, `store`. A store that is restored
-    is a span, and so is a failure. Spans are made when the steps are over, of what was measured for `/metrics` anyway.
+    read and worked on in Spark), `merge` (with what stores have), `send`, `commit`, `store`. In `job` there is a `read`
+    for each of Spark's tasks that has read, from its first request to its last row. A store that is restored is a span,
+    and so is a failure. Spans are made when the steps are over, of what was measured anyway.
 
     Args:
         application_id: of the application, which is its group's name.
@@ -99,12 +100,27 @@ class OpenTelemetry(Listener):
         ):
             if milliseconds > 0:
                 span, at = self._span(step, at, {}, parent=root), at + milliseconds / 1000
+                if step == "job":
+                    self._reads(done, span)
                 span.end(_ns(at))
         root.end(_ns(done.at))
         label = {"subtopology": done.subtopology}
         self._latency.record(took, label)
         self._job.record(done.job_ms / 1000, label)
         self._commit.record(done.commit_ms / 1000, label)
+
+    def _reads(self, done: EpochDone, job: Span) -> None:
+        for each in done.reads:
+            attributes = {
+                "messaging.batch.message_count": each.records,
+                "kohort.branch": each.branch,
+                "kohort.partitions": list(each.partitions),
+                "kohort.bytes": each.bytes,
+                "kohort.read.fetch_seconds": each.fetch_ms / 1000,
+                "kohort.read.decode_seconds": each.decode_ms / 1000,
+            }
+            span = self._span("read", each.ended - each.took_ms / 1000, attributes, parent=job)
+            span.end(_ns(each.ended))
 
     def restoring(self, progress: Restoring) -> None:
         key = (progress.task, progress.store)

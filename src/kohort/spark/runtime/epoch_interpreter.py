@@ -211,7 +211,7 @@ class EpochInterpreter:
                 lag=self._manager.epochs[name].lag(name), tasks=tuple(map(str, epoch.done_by)),
                 took_ms=(now - began) * 1000, job_ms=(sending - began) * 1000, merge_ms=self.runner(name).merge_ms,
                 commit_ms=(storing - sending) * 1000, send_ms=(committing - sending) * 1000,
-                store_ms=(now - storing) * 1000,
+                store_ms=(now - storing) * 1000, reads=tuple(statistics.reads),
                 positions={
                     str(at): offsets[at].offset
                     for each in epoch.plan.ranges

@@ -224,6 +224,7 @@ class GlobalTables:
                 dropped=statistics.dropped, reasons=statistics.reasons, late=0, lag=sum(self._left.values()),
                 tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,
                 positions={f"{each.topic}-{each.partition}": each.end for each in epoch_input.ranges},
+                reads=tuple(statistics.reads),
             )
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from kohort.spark.jobs.drop_reasons import MISPLACED, NO_KEY, NO_VALUE, UNREADAB
 from kohort.spark.jobs.stages.context import READING, Stage, StageContext, splits_of, stage_of
 from kohort.spark.jobs.stages.fetched_records import FetchedRecords, OnError, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
+from kohort.spark.jobs.stages.read_times import ReadTimes
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import HEADERS, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, TOPIC, VALUELESS
 
@@ -102,13 +103,16 @@ def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
 
 def _read(context: StageContext, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
     split_input = context.request_input(split, whole_partitions=reading.whole_partitions, topic=reading.topic)
-    statistics, clock = EpochStatistics(), StreamTimes(split_input.stream_times)
-    for fetched in fetch_records(split_input, reading.servers, statistics, reading.on_error):
-        batch = _ahead(_decode(fetched, reading, statistics, clock, split_input.partitions), split_input.ahead)
+    statistics, clock, times = EpochStatistics(), StreamTimes(split_input.stream_times), ReadTimes()
+    for fetched in times.fetching(fetch_records(split_input, reading.servers, statistics, reading.on_error)):
+        with times.decoding():
+            batch = _ahead(_decode(fetched, reading, statistics, clock, split_input.partitions), split_input.ahead)
         if batch.num_rows:
             yield batch
         if statistics.dead.num_rows and reading.on_error == "fail":
             break
+    if split_input.ranges:
+        statistics.reads.append(times.read(split_input.ranges, statistics))
     context.report(split_input.run, reading.number * context.splits + split, READING, statistics)
 
 
