@@ -239,7 +239,8 @@ async def made_up_console() -> AsyncIterator[ConsoleServer]:
         ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
         sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
         growth.book.looked(at, ends, sizes, TOPICS, due=TOPICS)
-        watcher.times.looked(at, NOON_MS + 10_000 * sample, [_streams_group(20 * sample // (6 * MINUTES))])
+        group = _streams_group(20 * sample // (6 * MINUTES))
+        watcher.times.looked([group.group_id])[group.group_id].looked(at, NOON_MS + 10_000 * sample, group)
     growth.sizes = await reader.sizes() or {}
     records = cast(RecordReader, MadeUpRecords())
     server = ConsoleServer(watcher, reader, records, cluster="kafka-1.example:9092", growth=growth)

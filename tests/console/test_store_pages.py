@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from html import unescape
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
@@ -85,6 +86,9 @@ def test_keys_and_values_as_an_instance_tells_them() -> None:
             page = page_of(await at.page("/group/stores", id="app", store=HTML, key="k"))
             assert ["k", "3"] in page.rows
             assert "There is no group" in await at.page("/group/stores", 404, id=HTML)
+            assert "Did you mean 'app'?" in unescape(await at.page("/group/stores", 404, id="apo"))
+            misspelt = unescape(await at.page("/group/stores", id="app", store=f"{HTML}x"))
+            assert f"there is no such page; did you mean {HTML!r}?" in misspelt
 
     asyncio.run(whole())
 

@@ -44,7 +44,7 @@ from kohort.console.throttle import Throttle
 from kohort.console.topic_routes import topic_routes, topic_view
 from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.topology_graph import graph
-from kohort.console.visit import VISIT, RefusedError, Visit
+from kohort.console.visit import VISIT, MissingError, RefusedError, Visit
 from kohort.console.watcher import Watcher
 from kohort.console.wire_routes import wire_routes
 from kohort.console.words import ended
@@ -297,6 +297,8 @@ class ConsoleServer:
             return self._message(error.status, "Refused", str(error))
         except ChoiceError as error:
             return self._message(400, "That can't be done", ended(str(error)))
+        except MissingError as error:
+            return self._message(404, "Not found", f"{error}{await self._meant(request)}")
         except web.HTTPNotFound:
             return self._message(404, "Not found", "The console has no such page.")
         except web.HTTPMethodNotAllowed:
@@ -465,8 +467,7 @@ class ConsoleServer:
         await self._watcher.look_at(group_id)
         report = self._watcher.report(group_id)
         if report is None:
-            text = f"There is no group {group_id!r}, or it can't be read.{await self._meant(request)}"
-            return self._message(404, "Not found", text)
+            raise MissingError(f"There is no group {group_id!r}, or it can't be read.")
         dead_letters = ""
         if report.group.type is GroupType.SHARE:
             dead_letters = await self._reader.dead_letter_topic(group_id)
@@ -503,7 +504,7 @@ class ConsoleServer:
         group_id = report.group.group_id
         known = self._watcher.book.groups[group_id]
         now_ms = time.time_ns() // 1_000_000
-        rates = self._watcher.flows.rates(group_id)
+        rates = self._watcher.flows.of(group_id).rates()
         times = self._watcher.times.of(group_id)
         events = self._watcher.events.of(group_id)
         history = self._watcher.book.history(group_id)

@@ -12,8 +12,10 @@ from aiohttp import web
 
 from kohort.console import store_answers as answers
 from kohort.console.store_answers import AnswerError, StoreChoice
+from kohort.console.visit import MissingError
 from kohort.console.watcher import Watcher
 from kohort.http_request import HttpRequestError, HttpStatusError, http_request
+from kohort.similar_names import did_you_mean
 
 ANSWER_S: Final = 5.0
 """Time for an instance's answer."""
@@ -58,15 +60,16 @@ class StorePages:
         await self._watcher.look_at(group_id)
         report = self._watcher.report(group_id)
         if report is None:
-            response = self._page("message", title="Not found", text=f"There is no group {group_id!r}.", here="")
-            response.set_status(404)
-            return response
+            raise MissingError(f"There is no group {group_id!r}, or it can't be read.")
         choice = StoreChoice.of(request.query)
         instances = answers.endpoints(report.group)
         known, problem, answered = await self._ask(instances, "/stores", answers.stores)
         found = None
         if choice.name and not problem:
             found, problem, answered = await self._ask({answered: instances[answered]}, choice.path, answers.rows)
+            names = [each.name for each in known or ()]
+            if problem and choice.name not in names and (meant := did_you_mean(choice.name, names)):
+                problem += f"; {meant}"
         next_page = urlencode({"id": group_id, **choice.next(found.after)}) if found is not None and found.after else ""
         return self._page(
             "stores",
