@@ -48,6 +48,7 @@ from kohort.console.visit import VISIT, MissingError, RefusedError, Visit
 from kohort.console.watcher import Watcher
 from kohort.console.wire_routes import wire_routes
 from kohort.console.words import ended
+from kohort.http_access import HttpAccess
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.similar_names import did_you_mean
 
@@ -156,7 +157,8 @@ class ConsoleServer:
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
         growth: what is known of topics; it runs beside.
-        stores: whether it asks instances of streams groups, where members say they are, for keys and values.
+        stores: with what it asks instances of streams groups, where members say they are, for keys and values; None
+            asks none.
         policy: who may look, and what they may do.
     """
 
@@ -171,7 +173,7 @@ class ConsoleServer:
         port: int = 0,
         names: Collection[str] = (),
         growth: TopicWatcher | None = None,
-        stores: bool = False,
+        stores: HttpAccess | None = None,
         access: Access | None = None,
         policy: Policy | None = None,
     ) -> None:
@@ -186,7 +188,7 @@ class ConsoleServer:
         self._pages = Pages(cluster)
         self._address = host, port
         self._names = frozenset(name.lower() for name in names)
-        self._stores = StorePages(self._watcher, self._page) if stores else None
+        self._stores = None if stores is None else StorePages(self._watcher, self._page, stores)
         self._streams = 0
         self._runner: web.AppRunner | None = None
         self._cookie = ""

@@ -49,7 +49,8 @@ class PartitionLag(NamedTuple):
     Attributes:
         committed: the committed offset; None if there is none.
         end: the offset after the last record that consumers may read; None if the topic is gone.
-        lag: records between these; None if one isn't known. Of a share group, records that aren't acknowledged.
+        lag: records between these; None if one isn't known, but 0 where nothing is committed and there is nothing to
+            read. Of a share group, records that aren't acknowledged.
         leader_epoch, metadata: what was committed with the offset.
         in_flight: of a share group, what became of records that were handed out; Kohort's brokers tell.
         first: the first offset there is, where nothing is committed; else None. Share groups' starts are the brokers'.
@@ -115,9 +116,9 @@ class GroupOffsets:
     ) -> dict[TopicPartition, PartitionLag]:
         """Returns a group's lag in each partition with a committed offset, and in `partitions`.
 
-        A partition whose end isn't known within 5 s, since its leader has just died, has no end and no lag. One without
-        a committed offset has no lag either, since only the group's members know where they would begin;
-        `PartitionLag.uncommitted` says how many records it has.
+        A partition whose end isn't known within 5 s, since its leader has just died, has no end and no lag. One with
+        records but without a committed offset has no lag either, since only the group's members know where they would
+        begin; `PartitionLag.uncommitted` says how many records it has.
         """
         deadline = self._router.deadline(timeout_ms)
         kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
@@ -360,6 +361,8 @@ def _partition_lag(
 ) -> PartitionLag:
     if lag is None and committed is not None and end is not None:
         lag = max(0, end.offset - committed.offset)
+    if lag is None and committed is None and first is not None and end is not None and end.offset <= first.offset:
+        lag = 0  # wherever the group would begin
     return PartitionLag(
         None if committed is None else committed.offset,
         None if end is None else end.offset,
