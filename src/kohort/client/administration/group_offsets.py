@@ -131,16 +131,17 @@ class GroupOffsets:
         else:
             offsets = await self._committed(group_id, deadline)
         wanted = sorted({*offsets, *partitions})
-        unread = () if kind is GroupType.SHARE else [at for at in wanted if at not in offsets]
+        unread = [at for at in wanted if at not in offsets]
         ends, firsts = await asyncio.gather(
             self._ends(wanted, deadline, isolation_level), self._look_up(unread, OffsetSpec.EARLIEST, deadline)
         )
-        return {
+        found = {
             at: _partition_lag(
                 offsets.get(at), ends.get(at), lags.get(at), share[at].in_flight if at in share else (), firsts.get(at)
             )
             for at in wanted
         }
+        return {at: lag._replace(first=None) for at, lag in found.items()} if kind is GroupType.SHARE else found
 
     async def lag_of_groups(
         self,
@@ -172,8 +173,7 @@ class GroupOffsets:
         unread: set[TopicPartition] = set()
         for group_id, some in wanted.items():
             at_level[_isolation(types[group_id])].update(some)
-            if types[group_id] is not GroupType.SHARE:
-                unread.update(at for at in some if at not in committed[group_id])
+            unread.update(at for at in some if at not in committed[group_id])
         firsts, *found = await asyncio.gather(
             self._look_up(sorted(unread), OffsetSpec.EARLIEST, deadline),
             *(self._ends(sorted(some), deadline, level) for level, some in at_level.items()),
@@ -182,8 +182,8 @@ class GroupOffsets:
 
         def lag(group_id: str, at: TopicPartition) -> PartitionLag:
             kind, offset = types[group_id], committed[group_id].get(at)
-            is_unread = offset is None and kind is not GroupType.SHARE
-            return _lag_of(offset, ends[_isolation(kind)].get(at), firsts.get(at) if is_unread else None)
+            found = _lag_of(offset, ends[_isolation(kind)].get(at), firsts.get(at) if offset is None else None)
+            return found._replace(first=None) if kind is GroupType.SHARE else found
 
         return {group_id: {at: lag(group_id, at) for at in some} for group_id, some in wanted.items()}
 
