@@ -28,7 +28,7 @@ class LastLooked(Generic[T]):
 
         Only at its end, or a look at more groups than are kept would forget each before its turn.
         """
-        found = {}
+        found: dict[str, T] = {}
         for group_id in group_ids:
             kept = self._kept.pop(group_id) if group_id in self._kept else self._new()
             found[group_id] = self._kept[group_id] = kept

@@ -167,7 +167,7 @@ def _height(entry: _Entry) -> int:
 
 def _wrapped(name: str) -> tuple[str, ...]:
     """A name in lines that fit, which together are the name; one longer than Kafka's may be ends with an ellipsis."""
-    left, lines = visible(name), []
+    left, lines = visible(name), list[str]()
     while len(left) > _LONGEST and len(lines) < _MOST_LINES - 1:
         at = max(left.rfind(each, _LONGEST // 2, _LONGEST) for each in _BREAKS) + 1 or _LONGEST
         lines.append(left[:at])
