@@ -93,6 +93,49 @@ class HttpAccess:
             server.verify_mode = ssl.CERT_REQUIRED
         return cls(token, server, client)
 
+    @classmethod
+    def to_ask(
+        cls,
+        prefix: str,
+        *,
+        token_file: str | Path | None = None,
+        cafile: str | Path | None = None,
+        certfile: str | Path | None = None,
+        keyfile: str | Path | None = None,
+    ) -> HttpAccess:
+        """Reads the files with which ports are asked that others have protected.
+
+        Args:
+            prefix: what the options' names begin with, for errors: "--stores-".
+            token_file: has their token.
+            cafile: PEM file of the certificates that theirs must be signed by; None asks by plain HTTP.
+            certfile, keyfile: PEM files of the certificate that is shown to them, and its key (perhaps in the former).
+
+        Raises:
+            ValueError: a file that can't be read, isn't what it should be, or lacks its other half; says which.
+        """
+        if certfile is None and keyfile is not None:
+            raise ValueError(f"{prefix}keyfile needs {prefix}certfile, the certificate that is shown")
+        if cafile is None and certfile is not None:
+            raise ValueError(f"{prefix}certfile needs {prefix}cafile, whom the other side's certificate must be of")
+        token = None if token_file is None else _read_token(f"{prefix}token-file", Path(token_file))
+        if cafile is None:
+            return cls(token)
+        try:
+            context = ssl.create_default_context(cafile=cafile)
+        except (OSError, ssl.SSLError) as error:
+            raise ValueError(f"{prefix}cafile {cafile}: no PEM certificates: {error}") from None
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if certfile is not None:
+            try:
+                context.load_cert_chain(certfile, keyfile, password="")  # or OpenSSL would ask on the terminal
+            except (OSError, ssl.SSLError) as error:
+                raise ValueError(
+                    f"{prefix}certfile {certfile}: a PEM certificate and its key, without a password, are needed, "
+                    f"the key there or in {prefix}keyfile: {error}"
+                ) from None
+        return cls(token, client=context)
+
     @property
     def is_open(self) -> bool:
         """Whether anybody who reaches the port may ask."""

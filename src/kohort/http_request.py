@@ -11,13 +11,17 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-__all__ = ["HttpRequestError", "HttpStatusError", "http_request"]
+__all__ = ["HttpClosedError", "HttpRequestError", "HttpStatusError", "http_request"]
 
 _GOOD: Final = 200
 
 
 class HttpRequestError(OSError):
     """There is no answer, or none that can be used: says why."""
+
+
+class HttpClosedError(HttpRequestError):
+    """The other side ends the connection instead: it may speak HTTPS where this doesn't, or want a certificate."""
 
 
 class HttpStatusError(HttpRequestError):
@@ -57,6 +61,7 @@ def http_request(
 
     Raises:
         HttpStatusError: another status.
+        HttpClosedError: the connection is ended instead.
         HttpRequestError: nobody answers, or not in time, or too much.
     """
     parts = urlsplit(url)
@@ -73,7 +78,7 @@ def http_request(
     except (OSError, http.client.HTTPException, ValueError) as error:
         late = exchange.late or isinstance(error, TimeoutError)  # whichever of the two clocks strikes first
         why = f"no answer within {seconds:g} s" if late else _reason(error)
-        raise HttpRequestError(why) from None
+        raise (HttpClosedError if not late and _is_end(error) else HttpRequestError)(why) from None
     finally:
         exchange.close()
     if response.status != _GOOD:
@@ -91,6 +96,11 @@ def _connection(parts: SplitResult) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection(parts.hostname, parts.port or usual)
     connection.default_port = usual  # which isn't said in the header Host
     return connection
+
+
+def _is_end(error: Exception) -> bool:
+    untrusted = isinstance(error, ssl.SSLCertVerificationError)
+    return isinstance(error, ConnectionResetError | BrokenPipeError | ssl.SSLError) and not untrusted
 
 
 def _reason(error: Exception) -> str:

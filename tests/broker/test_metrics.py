@@ -168,6 +168,7 @@ def test_what_share_groups_have_in_flight_is_counted(with_server: Run) -> None:
 
         place = {"group": GROUP, "topic": "t", "partition": "0"}
         assert sample(found, "kohort_share_in_flight_records", **place) == 5
+        assert sample(found, "kohort_group_lag_records", group=GROUP, topic="t") == 5 - 1  # one was rejected
         assert sample(found, "kohort_share_sessions") == 1
         assert sample(found, "kohort_share_partitions") == 1
         assert sample(found, "kohort_share_records_acquired_total") == 5

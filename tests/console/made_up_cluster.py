@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar, cast
+from unittest.mock import patch
 from uuid import UUID
 
+from kohort.client.admin import Admin
 from kohort.client.administration.configs import ConfigEntry, ConfigSource
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import (
@@ -19,24 +23,32 @@ from kohort.client.administration.group_types import (
     GroupType,
     StreamsMemberState,
 )
+from kohort.client.administration.resets import PlannedReset, ResetTo, plan
+from kohort.client.config import ClientConfig
 from kohort.client.types import Broker, PartitionInfo, Record, TopicInfo, TopicPartition
+from kohort.console import store_pages
+from kohort.console.audit import AuditLog
+from kohort.console.changes.plan import Access
 from kohort.console.cluster_reader import ClusterReader
 from kohort.console.group_book import Summary
 from kohort.console.group_page import GroupReport
+from kohort.console.login import Entered, Login
 from kohort.console.record_decoding import RecordDecoder
 from kohort.console.record_filter import RecordFilter
 from kohort.console.record_ranges import RecordChoice
 from kohort.console.record_reader import FoundRecords, RecordReader
-from kohort.console.server import ConsoleServer
+from kohort.console.server import ConsoleServer, Policy
 from kohort.console.topic_pages import TopicReport
 from kohort.console.topic_watcher import TopicWatcher
+from kohort.console.visit import RefusedError
 from kohort.console.watcher import Watcher
 from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
+from kohort.http_access import OPEN, HttpAccess
 from kohort.protocol.share_in_flight import InFlight
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
-__all__ = ["made_up_console"]
+__all__ = ["KINDS", "made_up_console"]
 
 T = TypeVar("T")
 
@@ -79,8 +91,8 @@ def _streams_member(name: str, host: int, active: Collection[int], standby: Coll
     ends = {task: 90_000 + 11 * task.partition for task in tasks}
     offsets = {task: end - (0 if task.partition in active else 140) for task, end in ends.items()}
     state = StreamsMemberState(
-        process_id=f"process-{host}", endpoint=("10.0.0.1", 8080), tags={}, topology_epoch=0, tasks=tasks,
-        target_tasks=tasks, task_offsets=offsets, task_end_offsets=ends,
+        process_id=f"process-{host}", endpoint=(f"flights-{host - 20}.example", 8080), tags={}, topology_epoch=0,
+        tasks=tasks, target_tasks=tasks, task_offsets=offsets, task_end_offsets=ends,
     )  # fmt: skip
     return _member(name, host, "flights", active, streams=state)
 
@@ -223,9 +235,63 @@ class MadeUpRecords:
         pass
 
 
+class MadeUpAdmin:
+    """What changes of groups ask and do; `Admin`'s methods, without brokers."""
+
+    def __init__(self) -> None:
+        self.groups = self.group_offsets = self
+
+    async def describe(self, group_id: str) -> dict[str, GroupDescription]:
+        return {group_id: _description(group_id)}
+
+    async def reset(self, group_id: str, to: ResetTo, **more: Any) -> dict[TopicPartition, PlannedReset]:
+        lags = _lags(group_id)
+        committed = {at: lag.committed for at, lag in lags.items() if lag.committed is not None}
+        return plan(to, committed, {at: (0, lag.end or 0) for at, lag in lags.items()})
+
+
+class MadeUpLogin(Login):
+    """Lets nobody in."""
+
+    by_name = True
+
+    async def enter(self, name: str, secret: str) -> Entered:
+        raise RefusedError("The cluster doesn't know this name, or this password.", 401)
+
+
+def _store_answer(url: str, parse: Callable[[bytes], Any], access: HttpAccess) -> Any:
+    """What an instance answers."""
+    keys = {"window": "timestamp", "origin": "string"}
+    here = [{"partition": at, "role": "active"} for at in range(3)]
+    store = {"name": "flight-delays-by-origin", "key": keys, "subtopology": "0", "partitions": 6, "here": here}
+    by_sky = store | {"name": "flight-delays-by-sky", "key": {"sky": "string"}, "subtopology": "1"}
+    rows = [
+        {
+            "key": {"window": f"2013-01-01T{hour:02}:00:00.000Z", "origin": origin},
+            "value": {"n": 30 + 7 * hour % 11, "mean": round(3.2 + hour / 3, 1), "worst": 40 + 13 * hour},
+        }
+        for hour in range(12, 15)
+        for origin in ("EWR", "JFK", "LGA")
+    ]
+    answer = {"store": store["name"], "rows": rows, "next": "/stores/x?after=7B", "copies": [], "missing": []}
+    return parse(json.dumps({"stores": [store, by_sky]} if url.endswith("/stores") else answer).encode())
+
+
+KINDS: Final[Mapping[str, Callable[[], Mapping[str, Any]]]] = {
+    "": dict,
+    "writes": lambda: {
+        "access": Access(cast(Admin, MadeUpAdmin()), ClientConfig(bootstrap_servers="kafka-1.example:9092")),
+        "policy": Policy(write=True, audit=AuditLog(stream=io.StringIO())),
+    },
+    "login": lambda: {"policy": Policy(MadeUpLogin(), audit=AuditLog(stream=io.StringIO()))},
+    "stores": lambda: {"stores": OPEN},
+}
+"""Consoles as they can be started, by what they are for, with the options of their servers."""
+
+
 @asynccontextmanager
-async def made_up_console() -> AsyncIterator[ConsoleServer]:
-    """A console of the cluster, with 20 minutes of histories."""
+async def made_up_console(kind: str = "") -> AsyncIterator[ConsoleServer]:
+    """A console of the cluster, with 20 minutes of histories, of one of `KINDS`."""
     reader = cast(ClusterReader, MadeUpReader())
     watcher, growth = Watcher(reader), TopicWatcher(reader)
     now = asyncio.get_running_loop().time()
@@ -239,13 +305,15 @@ async def made_up_console() -> AsyncIterator[ConsoleServer]:
         ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
         sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
         growth.book.looked(at, ends, sizes, TOPICS, due=TOPICS)
-        watcher.times.looked(at, NOON_MS + 10_000 * sample, [_streams_group(20 * sample // (6 * MINUTES))])
+        group = _streams_group(20 * sample // (6 * MINUTES))
+        watcher.times.looked([group.group_id])[group.group_id].looked(at, NOON_MS + 10_000 * sample, group)
     growth.sizes = await reader.sizes() or {}
     records = cast(RecordReader, MadeUpRecords())
-    server = ConsoleServer(watcher, reader, records, cluster="kafka-1.example:9092", growth=growth)
+    server = ConsoleServer(watcher, reader, records, cluster="kafka-1.example:9092", growth=growth, **KINDS[kind]())
     await watcher.look()
     await server.start()
     try:
-        yield server
+        with patch.object(store_pages, "_answer", _store_answer):
+            yield server
     finally:
         await server.close()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from tests.console.made_up_cluster import made_up_console
+from tests.console.made_up_cluster import KINDS, made_up_console
 from tests.interop.toolchains import playwright
 from tests.tools import CHROMIUM
 
@@ -34,6 +35,8 @@ class Picture(NamedTuple):
         height: of the picture, in pixels.
         paste: bytes that are put into the page's form first; "" for none.
         part: what of the page is in the picture, by a selector of CSS; "" for all of it.
+        kind: of console that has the page, one of `KINDS`.
+        first: what is done on the page before.
     """
 
     name: str
@@ -41,6 +44,21 @@ class Picture(NamedTuple):
     height: int = 720
     paste: str = ""
     part: str = ""
+    kind: str = ""
+    first: Callable[[Any], Awaitable[None]] | None = None
+
+
+async def _show_plan(page: Any) -> None:
+    await page.locator("select[name=to]").select_option("shift")
+    await page.locator("input[name=shift]").fill("-5000")
+    await page.get_by_role("button", name="Show what will happen").first.click()
+    await page.get_by_text("records are read again.").wait_for()
+
+
+async def _confirm(page: Any) -> None:
+    await _show_plan(page)
+    await page.get_by_role("button", name="Reset the offsets").click()
+    await page.get_by_role("status").get_by_text("are reset").wait_for()
 
 
 PICTURES: Final = (
@@ -69,7 +87,8 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
     finally:
         sys.path.remove(str(playwright()))
     found = {}
-    async with made_up_console() as console, async_playwright() as driver:
+    async with AsyncExitStack() as stack, async_playwright() as driver:
+        consoles = {kind: await stack.enter_async_context(made_up_console(kind)) for kind in KINDS}
         browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         try:
             for each in wanted:
@@ -77,7 +96,7 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
                 page = await browser.new_page(viewport=viewport, color_scheme="light")
                 complaints: list[str] = []
                 page.on("pageerror", lambda error, heard=complaints: heard.append(str(error)))
-                answer = await page.goto(f"http://127.0.0.1:{console.port}{each.path}")
+                answer = await page.goto(f"http://127.0.0.1:{consoles[each.kind].port}{each.path}")
                 assert answer.status == 200, f"{each.path}: {answer.status}"
                 if await page.locator("body[data-events]").count():
                     await page.get_by_text("Up to date").wait_for()
@@ -85,6 +104,8 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
                     await page.fill("textarea", each.paste)
                     await page.click("form button")
                     await page.locator("section.dump").first.wait_for()
+                if each.first is not None:
+                    await each.first(page)
                 assert complaints == []
                 shown = page.locator(each.part) if each.part else page
                 found[each.name] = _small(await shown.screenshot(animations="disabled", caret="hide"))

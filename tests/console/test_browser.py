@@ -16,6 +16,7 @@ from kohort.client.producer import Producer
 from kohort.client.streams_member import Lost, Revoked, StreamsMember, Subtopology, Topology
 from kohort.client.types import TopicPartition
 from kohort.console.server import Policy
+from kohort.http_access import OPEN
 from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
 from tests.console.running import Console, console
@@ -102,7 +103,7 @@ def in_browser(work: Callable[[Tab], Awaitable[None]], policy: Policy | None = N
     async def whole() -> None:
         async with (
             cluster() as (servers, admin),
-            console(servers, stores=True, policy=policy) as at,
+            console(servers, stores=OPEN, policy=policy) as at,
             async_playwright() as driver,
         ):
             browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])

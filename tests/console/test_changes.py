@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,19 +18,11 @@ from kohort.client.types import TopicPartition
 from kohort.console.audit import AuditLog, Who
 from kohort.console.server import Policy
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.testing import Broker
 from tests.client.administration.members import join_classic
 from tests.console.running import Console, console, hidden
 from tests.console.test_server import HTML, page_of
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with Broker() as broker:
-        asyncio.run(fill(broker.bootstrap_servers))
-        yield broker.bootstrap_servers
 
 
 async def fill(servers: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.types import TopicPartition
 from kohort.console import flow
-from kohort.console.flow import Flow, FlowBook, Rate
+from kohort.console.flow import Flow, Rate
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -41,14 +41,6 @@ def test_a_rate_is_never_negative_whatever_offsets_do(looks: list[tuple[float, i
     for at, end, committed in looks:
         found.add(at, {P0: lag(committed, end)})
         assert all((each or 0) >= 0 for rate in found.rates().values() for each in rate)
-
-
-def test_those_looked_at_last_are_kept() -> None:
-    book = FlowBook()
-    most = flow.MOST_GROUPS
-    book.looked(1.0, ((f"g{number}", {P0: lag(0, 1)}) for number in range(most + 1)))
-    assert book.rates("g0") == {}
-    assert book.rates("g1") == book.rates(f"g{most}") == {"t": Rate(None, None)}
 
 
 def test_few_topics_of_a_group_are_kept() -> None:

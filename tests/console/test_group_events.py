@@ -9,7 +9,7 @@ import pytest
 from kohort.client.administration.group_types import GroupDescription, GroupType
 from kohort.client.types import TopicPartition
 from kohort.console import group_events
-from kohort.console.group_events import EventsBook, GroupEvents
+from kohort.console.group_events import GroupEvents
 from kohort.streams.tasks import Role, TaskId
 from tests.console.test_placement_words import described, member
 
@@ -97,9 +97,3 @@ def test_memory_is_bounded() -> None:
     assert len(events.events) == group_events.MOST_EVENTS
     assert events.events[-1].at_ms == 99
     assert len(events._owners) == group_events.MOST_PLACES
-    book = EventsBook()
-    groups = [replace(group("Stable"), group_id=f"g{number}") for number in range(group_events.MOST_GROUPS + 1)]
-    for at in (1.0, 2.0):
-        book.looked(at, 1, groups)
-        groups = [replace(each, state="Empty") for each in groups]
-    assert (len(book.of("g0").events), len(book.of("g1").events)) == (0, 1)

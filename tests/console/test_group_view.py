@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupType
 from kohort.client.types import TopicPartition
@@ -12,7 +14,9 @@ from kohort.console.group_page import GroupReport, group_view, headings
 from kohort.console.history import History
 from kohort.console.live import View
 from kohort.console.trend import trend
+from kohort.streams.tasks import Role
 from tests.console.test_group_events import group
+from tests.console.test_placement_words import TASKS, described, member
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -35,6 +39,14 @@ def test_whom_a_group_waits_for_stands_under_its_head_and_in_its_row() -> None:
     assert (names["dan"].text, names["dan"].tone) == ("dan – waited for: has to join again", "warn")
     stable = shown(GroupReport(group("Stable", ann=[0]), {}))
     assert (stable.texts["awaited"], stable.texts["state_tone"]) == ("", "good")
+
+
+@pytest.mark.parametrize(("role", "left"), [(Role.ACTIVE, "50"), (Role.WARMUP, "50"), (Role.STANDBY, "0"), (None, "0")])
+def test_what_is_to_restore_is_of_tasks_that_are_to_run(role: Role | None, left: str) -> None:
+    """A standby always follows; and state on the disk may be of a task that another member has."""
+    view = shown(GroupReport(described(member("one", {} if role is None else {TASKS[0]: role}, {})), {}))
+    (row,) = view.tables["members"].rows.values()
+    assert row[-1].text == left
 
 
 def test_records_of_partitions_without_a_commit_are_told() -> None:

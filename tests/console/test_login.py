@@ -22,6 +22,7 @@ from kohort.console.server import ConsoleServer, Policy
 from kohort.console.sessions import IDLE_S, LONGEST_S, MOST, Sessions
 from kohort.console.throttle import FREE, Throttle
 from kohort.console.words import NOTHING
+from kohort.http_access import OPEN
 from kohort.testing import Broker
 from tests.console.running import Console, console, console_at, hidden
 from tests.console.test_server import HTML, page_of
@@ -309,7 +310,7 @@ def test_growth_records_placement_and_stores_are_those_of_who_asks() -> None:
                 desk.reader,
                 desk.records,
                 growth=desk.growth,
-                stores=True,
+                stores=OPEN,
                 access=desk.access,
                 cluster="c",
                 policy=Policy(login),

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.console.made_up_cluster import made_up_console
+from tests.console.made_up_cluster import KINDS, made_up_console
 from tests.console.pictures import FOLDER, MOST_BYTES, PICTURES, pictures
 from tests.console.test_server import page_of
 from tests.interop.toolchains import BUILD_S
@@ -17,11 +17,15 @@ def test_the_made_up_cluster_has_all_pages() -> None:
     import aiohttp
 
     async def whole() -> None:
-        async with made_up_console() as console, aiohttp.ClientSession(f"http://127.0.0.1:{console.port}") as http:
-            for each in PICTURES:
-                async with http.get(each.path) as answer:
-                    assert answer.status == 200, each
-                    page_of(await answer.text())
+        for kind in KINDS:
+            async with (
+                made_up_console(kind) as console,
+                aiohttp.ClientSession(f"http://127.0.0.1:{console.port}") as http,
+            ):
+                for each in (each for each in PICTURES if each.kind == kind):
+                    async with http.get(each.path) as answer:
+                        assert answer.status == 200, each
+                        page_of(await answer.text())
 
     asyncio.run(whole())
 

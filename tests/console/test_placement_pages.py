@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from html import unescape
 
 import pytest
 
@@ -13,19 +13,11 @@ from kohort.console import placing
 from kohort.console.placing import NeedsSolverError, Placing
 from kohort.coordinator.placement import Group, Member, SubtopologyTasks
 from kohort.coordinator.placement.what_if import Add
-from kohort.testing import Broker
 from tests.client.administration.members import join_streams
 from tests.console.running import console
 from tests.console.test_server import HTML, page_of
 
 GROUP = Group((SubtopologyTasks("count", 4, state_stores=1),), (Member("one"), Member("two")))
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with Broker() as broker:
-        asyncio.run(fill(broker.bootstrap_servers))
-        yield broker.bootstrap_servers
 
 
 async def fill(servers: str) -> None:
@@ -55,6 +47,9 @@ def test_where_tasks_are_why_and_what_if(servers: str) -> None:
             }.items()
             assert "no member to run any" in await at.page("/group/placement", id="app", remove=member)
             page_of(await at.page("/group/placement", 400, id="app", remove=HTML))
+            asked = await at.page("/group/placement", 400, id="app", remove=f"{member}x")
+            assert f"Did you mean {member!r}?".lower() in unescape(asked).lower()
+            assert "Did you mean 'app'?" in unescape(await at.page("/group/placement", 404, id="apo"))
             html = await at.page("/group/placement", id="app", task="0_1")
             assert "Balance: of the group&#39;s 3 tasks of subtopology 0" in html
             assert "Nobody else is in the group." in html

@@ -8,7 +8,6 @@ import re
 import struct
 import threading
 import time
-from collections.abc import Iterator
 from unittest.mock import MagicMock
 
 import pytest
@@ -21,19 +20,11 @@ from kohort.console import record_reader, record_routes
 from kohort.console.record_decoding import Decoded, RecordDecoder
 from kohort.console.record_reader import AT_ONCE, RecordReader
 from kohort.schema_registry.client import RegistryClient
-from kohort.testing import Broker
 from tests.console.running import Console, console
 from tests.console.test_server import page_of
 from tests.spark.formats.fake_registry import fake_registry
 
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with Broker() as broker:
-        asyncio.run(fill(broker.bootstrap_servers))
-        yield broker.bootstrap_servers
 
 
 async def fill(servers: str) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator
 from html.parser import HTMLParser
 
 import aiohttp
@@ -30,13 +29,6 @@ from tests.console.running import Console, console
 
 HTML = "<script>alert('1')</script>\"&<b>"
 """In names, keys, values and headers."""
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with Broker() as broker:
-        asyncio.run(fill(broker.bootstrap_servers))
-        yield broker.bootstrap_servers
 
 
 async def fill(servers: str) -> None:

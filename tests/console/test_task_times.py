@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from kohort.client.administration.group_types import GroupDescription
 from kohort.console import task_times
-from kohort.console.task_times import TaskTimes, TimesBook
+from kohort.console.task_times import TaskTimes
 from kohort.console.timeline import COLOURS, LEFT, RIGHT, ROWS, WIDTH, timeline_texts
 from kohort.streams.tasks import Role, TaskId
 from tests.console.test_placement_words import described, member
@@ -89,9 +88,3 @@ def test_memory_is_bounded() -> None:
     texts = timeline_texts(times, {})
     assert f"{ROWS} of " in texts["timeline_text"]
     assert sum(bool(texts[f"timeline name {colour}"]) for colour in range(COLOURS)) == 2
-    book = TimesBook()
-    groups = [replace(group({}), group_id=f"g{number}") for number in range(task_times.MOST_GROUPS + 1)]
-    for at in (1.0, 2.0):
-        book.looked(at, 1, groups)
-    assert book.of("g0").last is None
-    assert (book.of("g1").first, book.of("g1").last) == (1.0, 2.0)

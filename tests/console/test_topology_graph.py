@@ -68,6 +68,23 @@ def test_what_is_read_stands_before_what_reads_it_and_is_said_in_words() -> None
     assert found.text == ("Subtopology 0 reads lines, writes words. Subtopology 1 reads words, and keeps 1 store.")
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.text("ab-._é", min_size=1, max_size=249))
+def test_names_are_whole_in_lines_that_fit(name: str) -> None:
+    found = graph(Topology({"0": Subtopology(source_topics=[name], changelogs=[InternalTopic(name)])}))
+    assert found is not None
+    topic, part = found.nodes
+    assert "".join(topic.lines) == topic.full == name
+    assert ["".join(store) for store in part.stores] == [name]
+    assert all(len(line) <= 24 for line in (*topic.lines, *part.lines, *part.stores[0]))
+
+
+def test_names_are_broken_where_their_words_end() -> None:
+    found = graph(Topology({"0": Subtopology(source_topics=["flight-delays-by-origin-repartition"])}))
+    assert found is not None
+    assert found.nodes[0].lines == ("flight-delays-by-origin-", "repartition")
+
+
 def test_what_is_too_large_has_no_picture() -> None:
     assert graph(Topology({})) is None
     topics = tuple(f"t{number}" for number in range(MOST_NODES))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kohort.cli.console_access import ConsoleAccess
     from kohort.client.config import ClientConfig
     from kohort.console.record_decoding import RecordDecoder
+    from kohort.http_access import HttpAccess
     from kohort.schema_registry.client import RegistryClient
 
 DEFAULT_PORT: Final = 8090
@@ -87,8 +88,21 @@ def command(
     ] = 2.0,
     stores: Annotated[
         bool,
-        typer.Option("--stores", help="Show stores of streams groups: asks the addresses that members tell, by HTTP."),
+        typer.Option("--stores", help="Show stores of streams groups: asks the addresses that members tell."),
     ] = False,
+    stores_token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The token that instances want, in this file.")
+    ] = None,
+    stores_cafile: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Ask instances by HTTPS: their authorities, PEM. Without, by HTTP."),
+    ] = None,
+    stores_certfile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The certificate that instances want to see, PEM.")
+    ] = None,
+    stores_keyfile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its key in PEM, where that isn't in the same file.")
+    ] = None,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", callback=check_timeout, help="To find the cluster, and for its answers.")
     ] = DEFAULT_TIMEOUT,
@@ -112,7 +126,7 @@ def command(
     from kohort.extras import CONSOLE, require
 
     require("console", "kohort console", CONSOLE)
-    from kohort.cli.console_access import console_access
+    from kohort.cli.console_access import console_access, stores_access
     from kohort.console.hosts import name_of
     from kohort.console.record_decoding import RecordDecoder
 
@@ -138,9 +152,11 @@ def command(
         uses_sasl=settings.uses_sasl,
     )
 
+    asking = stores_access(stores, stores_token_file, stores_cafile, stores_certfile, stores_keyfile)
+
     async def body() -> None:
         taken = PORT_TAKEN if ends_with_stdin else 1
-        serving = _serve(settings, access, host, port, names, every, timeout, decoder, stores, taken)
+        serving = _serve(settings, access, host, port, names, every, timeout, decoder, asking, taken)
         if ends_with_stdin:
             await _until_stdin_ends(serving)
         else:
@@ -158,7 +174,7 @@ async def _serve(
     every: float,
     timeout: float,
     decoder: RecordDecoder,
-    stores: bool,
+    stores: HttpAccess | None,
     taken: int,
 ) -> None:
     """Runs the console; exits with `taken` if it can't listen."""

@@ -6,7 +6,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from kohort.cli.terminal import fail
+from kohort.cli.terminal import err, fail
 from kohort.client.config import ClientConfig
 from kohort.console.audit import AuditLog
 from kohort.console.desk import Desk
@@ -112,3 +112,27 @@ def console_access(
     return ConsoleAccess(
         token=given, by_user=login is not None, tls=access.server, write=write, audit=audit, uses_sasl=uses_sasl
     )
+
+
+def stores_access(
+    stores: bool, token_file: str | None, cafile: str | None, certfile: str | None, keyfile: str | None
+) -> HttpAccess | None:
+    """With what instances are asked about their stores; None if none is. The command ends if that makes no sense."""
+    if not stores:
+        if any((token_file, cafile, certfile, keyfile)):
+            fail("--stores-token-file, --stores-cafile, --stores-certfile and --stores-keyfile want --stores")
+        return None
+    try:
+        access = HttpAccess.to_ask(
+            "--stores-", token_file=token_file, cafile=cafile, certfile=certfile, keyfile=keyfile
+        )
+    except ValueError as error:
+        fail(str(error))
+    if access.token is not None and access.client is None:
+        err.print(
+            "the token of --stores-token-file goes as it is to whatever address a member of a group tells: "
+            "--stores-cafile asks by HTTPS, and only instances with a certificate of those",
+            markup=False,
+            soft_wrap=True,
+        )
+    return access

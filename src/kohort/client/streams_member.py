@@ -273,7 +273,8 @@ class StreamsMember(Lifecycle):
         """How far copies of tasks' state are: standbys, warm-ups, active tasks being restored, state on the disk.
 
         Each call replaces the one before. Call it as often as you like, and before `start` for what the disk has. The
-        group gets a report every `task_offset_interval_ms`, and at once when a warm-up has caught up.
+        group gets a report every `task_offset_interval_ms`, and at once when a warm-up has caught up, and when the
+        restore of an active task begins or is done; a classic group gets one when the member joins again.
 
         Args:
             offsets: the sum of the offsets that the task's stores have, over its changelogs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kohort.client.administration.group_offsets import PartitionLag
@@ -91,24 +91,3 @@ class Flow:
                     read = max(0.0, (now.committed - then.committed) / (at - before))
             found[topic] = Rate(written, read)
         return found
-
-
-class FlowBook:
-    """The offsets of groups."""
-
-    def __init__(self) -> None:
-        self._flows: dict[str, Flow] = {}  # in the order in which the groups were looked at last
-
-    def looked(self, at: float, lags: Iterable[tuple[str, Mapping[TopicPartition, PartitionLag]]]) -> None:
-        """Takes in a look at groups; where there are too many, those that come first are forgotten first."""
-        for group_id, lag in lags:
-            flow = self._flows.pop(group_id, None) or Flow()
-            flow.add(at, lag)
-            self._flows[group_id] = flow
-        while len(self._flows) > MOST_GROUPS:
-            del self._flows[next(iter(self._flows))]
-
-    def rates(self, group_id: str) -> dict[str, Rate]:
-        """A group's rates by topic; empty if it wasn't looked at."""
-        flow = self._flows.get(group_id)
-        return {} if flow is None else flow.rates()

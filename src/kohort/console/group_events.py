@@ -109,29 +109,6 @@ class GroupEvents:
         return ", ".join(filter(None, parts))
 
 
-class EventsBook:
-    """What has happened in groups."""
-
-    def __init__(self) -> None:
-        self._events: dict[str, GroupEvents] = {}  # in the order in which the groups were looked at last
-
-    def looked(self, at: float, at_ms: int, groups: Iterable[GroupDescription]) -> None:
-        """Takes in a look at groups; where there are too many, those that come first are forgotten first.
-
-        Only at its end, or a look at more groups than are kept would forget each before its turn.
-        """
-        for group in groups:
-            events = self._events.pop(group.group_id, None) or GroupEvents()
-            events.looked(at, at_ms, group)
-            self._events[group.group_id] = events
-        while len(self._events) > MOST_GROUPS:
-            del self._events[next(iter(self._events))]
-
-    def of(self, group_id: str) -> GroupEvents:
-        """Those of a group; nothing, if it wasn't looked at."""
-        return self._events.get(group_id) or GroupEvents()
-
-
 def _clients(group: GroupDescription) -> dict[str, str]:
     """What members are called, by what stays theirs: a static one that comes back has another id."""
     return {

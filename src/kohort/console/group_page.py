@@ -281,11 +281,7 @@ def _tasks_to_come(member: GroupMember) -> str | None:
 
 def _to_restore(member: GroupMember) -> str | None:
     """Changelog records that the member's tasks have yet to restore, as far as it told."""
-    if member.streams is None:
-        return None
-    ends = member.streams.task_end_offsets
-    left = sum(max(0, ends[task] - offset) for task, offset in member.streams.task_offsets.items() if task in ends)
-    return number(left)
+    return None if member.streams is None else number(member.streams.to_restore)
 
 
 def _tasks(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:

@@ -18,6 +18,7 @@ from kohort.console.links import placement_link
 from kohort.console.paging import page_of
 from kohort.console.placing import Placing
 from kohort.console.record_ranges import ChoiceError
+from kohort.console.visit import MissingError
 from kohort.console.watcher import Watcher
 from kohort.console.what_if_form import MOST_INSTANCES, WhatIf
 from kohort.coordinator.placement.explanation import Explanation
@@ -25,6 +26,7 @@ from kohort.coordinator.placement.model import Group
 from kohort.coordinator.placement.outcome import InfeasibleError
 from kohort.coordinator.placement.what_if import MOST_STANDBYS
 from kohort.plurals import several
+from kohort.similar_names import did_you_mean
 from kohort.streams.tasks import TaskId
 
 MOST_NAMES: Final = 200
@@ -61,7 +63,7 @@ class PlacementPages:
         await self._watcher.look_at(group_id)
         report = self._watcher.report(group_id)
         if report is None:
-            return self._message(404, "Not found", f"There is no group {group_id!r}, or it can't be read.")
+            raise MissingError(f"There is no group {group_id!r}, or it can't be read.")
         if report.group.type is not GroupType.STREAMS:
             return self._message(404, "Not found", f"{group_id!r} is no streams group: it has no tasks to place.")
         try:
@@ -77,6 +79,7 @@ class PlacementPages:
         self, group_id: str, group: Group, names: words.Names, notes: list[str], what_if: WhatIf, number: int
     ) -> web.Response:
         problem, result = "", None
+        processes = {member.process for member in group.members} | {member.id for member in group.members}
         try:
             assignor, comparison = await self._placing.compare(group, what_if.changes)
             (outcome,) = comparison.outcomes.values()
@@ -92,14 +95,15 @@ class PlacementPages:
         except InfeasibleError as error:
             problem = f"That can't be placed: {error}."
         except ValueError as error:
-            raise ChoiceError(str(error)) from None
+            missing = what_if.remove if what_if.remove not in processes else ""
+            meant = await asyncio.to_thread(did_you_mean, missing, processes)
+            raise ChoiceError(f"{error}; {meant}" if meant else str(error)) from None
 
         def tasks() -> dict[str, Any]:
             explanation = Explanation(group)
             page = page_of(explanation.tasks(), number)
             return {"page": page, "tasks": words.task_rows(group_id, explanation, page.items, names)}
 
-        processes = {member.process for member in group.members} | {member.id for member in group.members}
         return self._page(
             "placement",
             here="groups",

@@ -44,10 +44,11 @@ from kohort.console.throttle import Throttle
 from kohort.console.topic_routes import topic_routes, topic_view
 from kohort.console.topic_watcher import TopicWatcher
 from kohort.console.topology_graph import graph
-from kohort.console.visit import VISIT, RefusedError, Visit
+from kohort.console.visit import VISIT, MissingError, RefusedError, Visit
 from kohort.console.watcher import Watcher
 from kohort.console.wire_routes import wire_routes
 from kohort.console.words import ended
+from kohort.http_access import HttpAccess
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.similar_names import did_you_mean
 
@@ -156,7 +157,8 @@ class ConsoleServer:
         host, port: where it listens; port 0 takes a free one.
         names: by which browsers may know it, beside localhost and addresses.
         growth: what is known of topics; it runs beside.
-        stores: whether it asks instances of streams groups, where members say they are, for keys and values.
+        stores: with what it asks instances of streams groups, where members say they are, for keys and values; None
+            asks none.
         policy: who may look, and what they may do.
     """
 
@@ -171,7 +173,7 @@ class ConsoleServer:
         port: int = 0,
         names: Collection[str] = (),
         growth: TopicWatcher | None = None,
-        stores: bool = False,
+        stores: HttpAccess | None = None,
         access: Access | None = None,
         policy: Policy | None = None,
     ) -> None:
@@ -186,7 +188,7 @@ class ConsoleServer:
         self._pages = Pages(cluster)
         self._address = host, port
         self._names = frozenset(name.lower() for name in names)
-        self._stores = StorePages(self._watcher, self._page) if stores else None
+        self._stores = None if stores is None else StorePages(self._watcher, self._page, stores)
         self._streams = 0
         self._runner: web.AppRunner | None = None
         self._cookie = ""
@@ -297,6 +299,8 @@ class ConsoleServer:
             return self._message(error.status, "Refused", str(error))
         except ChoiceError as error:
             return self._message(400, "That can't be done", ended(str(error)))
+        except MissingError as error:
+            return self._message(404, "Not found", f"{error}{await self._meant(request)}")
         except web.HTTPNotFound:
             return self._message(404, "Not found", "The console has no such page.")
         except web.HTTPMethodNotAllowed:
@@ -465,8 +469,7 @@ class ConsoleServer:
         await self._watcher.look_at(group_id)
         report = self._watcher.report(group_id)
         if report is None:
-            text = f"There is no group {group_id!r}, or it can't be read.{await self._meant(request)}"
-            return self._message(404, "Not found", text)
+            raise MissingError(f"There is no group {group_id!r}, or it can't be read.")
         dead_letters = ""
         if report.group.type is GroupType.SHARE:
             dead_letters = await self._reader.dead_letter_topic(group_id)
@@ -503,7 +506,7 @@ class ConsoleServer:
         group_id = report.group.group_id
         known = self._watcher.book.groups[group_id]
         now_ms = time.time_ns() // 1_000_000
-        rates = self._watcher.flows.rates(group_id)
+        rates = self._watcher.flows.of(group_id).rates()
         times = self._watcher.times.of(group_id)
         events = self._watcher.events.of(group_id)
         history = self._watcher.book.history(group_id)

@@ -126,14 +126,14 @@ class StoreChoice:
         return {name: text for name, text in found.items() if text}
 
 
-def endpoints(group: GroupDescription) -> dict[str, str]:
+def endpoints(group: GroupDescription, scheme: str = "http") -> dict[str, str]:
     """Where the group's members say they answer: URLs without a path, by what is shown; others are left out."""
     found = {}
     for member in group.members:
         if member.streams is not None and member.streams.endpoint is not None:
             host, port = member.streams.endpoint
             if 0 < port < 65_536 and (name := _host(host)) is not None:
-                found[f"{name}:{port}"] = f"http://{name}:{port}"
+                found[f"{name}:{port}"] = f"{scheme}://{name}:{port}"
     return found
 
 

@@ -12,8 +12,11 @@ from aiohttp import web
 
 from kohort.console import store_answers as answers
 from kohort.console.store_answers import AnswerError, StoreChoice
+from kohort.console.visit import MissingError
 from kohort.console.watcher import Watcher
-from kohort.http_request import HttpRequestError, HttpStatusError, http_request
+from kohort.http_access import OPEN, HttpAccess
+from kohort.http_request import HttpClosedError, HttpRequestError, HttpStatusError, http_request
+from kohort.similar_names import did_you_mean
 
 ANSWER_S: Final = 5.0
 """Time for an instance's answer."""
@@ -27,6 +30,8 @@ MOST_ASKED: Final = 3
 MOST_AT_A_TIME: Final = 4
 """Requests to instances, of all pages together."""
 
+_UNAUTHORIZED: Final = 401
+
 Page = Callable[..., web.Response]
 Answer = TypeVar("Answer")
 
@@ -37,11 +42,13 @@ class StorePages:
     Args:
         watcher: knows the groups and their members.
         page: renders a template by its name, with values.
+        access: with what instances are asked: their token, and TLS.
     """
 
-    def __init__(self, watcher: Watcher, page: Page) -> None:
+    def __init__(self, watcher: Watcher, page: Page, access: HttpAccess = OPEN) -> None:
         self._watcher = watcher
         self._page = page
+        self._access = access
         # Threads of its own bound requests also when pages are left: those that have begun go on until they end.
         self._threads = ThreadPoolExecutor(MOST_AT_A_TIME, "stores")
 
@@ -58,15 +65,16 @@ class StorePages:
         await self._watcher.look_at(group_id)
         report = self._watcher.report(group_id)
         if report is None:
-            response = self._page("message", title="Not found", text=f"There is no group {group_id!r}.", here="")
-            response.set_status(404)
-            return response
+            raise MissingError(f"There is no group {group_id!r}, or it can't be read.")
         choice = StoreChoice.of(request.query)
-        instances = answers.endpoints(report.group)
+        instances = answers.endpoints(report.group, "http" if self._access.client is None else "https")
         known, problem, answered = await self._ask(instances, "/stores", answers.stores)
         found = None
         if choice.name and not problem:
             found, problem, answered = await self._ask({answered: instances[answered]}, choice.path, answers.rows)
+            names = [each.name for each in known or ()]
+            if problem and choice.name not in names and (meant := did_you_mean(choice.name, names)):
+                problem += f"; {meant}"
         next_page = urlencode({"id": group_id, **choice.next(found.after)}) if found is not None and found.after else ""
         return self._page(
             "stores",
@@ -89,12 +97,21 @@ class StorePages:
         loop = asyncio.get_running_loop()
         for name, address in list(instances.items())[:MOST_ASKED]:
             try:
-                return await loop.run_in_executor(self._threads, _answer, f"{address}{path}", parse), "", name
+                work = loop.run_in_executor(self._threads, _answer, f"{address}{path}", parse, self._access)
+                return await work, "", name
             except HttpStatusError as error:
+                if error.status == _UNAUTHORIZED:
+                    which = "a token" if self._access.token is None else "another token"
+                    problems.append(f"{name} wants {which}: --stores-token-file")
+                    continue
                 try:
                     return None, f"{name} says: {answers.refusal(error.body)}", name
                 except AnswerError:
                     problems.append(f"{name}: {error}")
+            except HttpClosedError as error:
+                plain = self._access.client is None
+                hint = "HTTPS: --stores-cafile" if plain else "a certificate, --stores-certfile, or plain HTTP"
+                problems.append(f"{name}: {error}; it may want {hint}")
             except HttpRequestError as error:
                 problems.append(f"{name}: {error}")
             except AnswerError as error:
@@ -103,5 +120,6 @@ class StorePages:
         return None, "; ".join(problems) or none, ""
 
 
-def _answer(url: str, parse: Callable[[bytes], Any]) -> Any:
-    return parse(http_request(url, seconds=ANSWER_S, max_bytes=MOST_BYTES))
+def _answer(url: str, parse: Callable[[bytes], Any], access: HttpAccess) -> Any:
+    headers = {} if access.authorization is None else {"Authorization": access.authorization}
+    return parse(http_request(url, seconds=ANSWER_S, max_bytes=MOST_BYTES, headers=headers, tls=access.client))

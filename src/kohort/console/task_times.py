@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kohort.client.administration.group_types import GroupDescription
@@ -109,29 +109,6 @@ class TaskTimes:
         last = self.last or 0.0
         found += [Span(*key, role, begin, last) for key, (role, begin) in self._begins.items()]
         return sorted(found, key=lambda span: (span.begin, span.task, span.member))
-
-
-class TimesBook:
-    """The tasks of groups over time."""
-
-    def __init__(self) -> None:
-        self._times: dict[str, TaskTimes] = {}  # in the order in which the groups were looked at last
-
-    def looked(self, at: float, at_ms: int, groups: Iterable[GroupDescription]) -> None:
-        """Takes in a look at groups; where there are too many, those that come first are forgotten first.
-
-        Only at its end, or a look at more groups than are kept would forget each before its turn.
-        """
-        for group in groups:
-            times = self._times.pop(group.group_id, None) or TaskTimes()
-            times.looked(at, at_ms, group)
-            self._times[group.group_id] = times
-        while len(self._times) > MOST_GROUPS:
-            del self._times[next(iter(self._times))]
-
-    def of(self, group_id: str) -> TaskTimes:
-        """Those of a group; nothing, if it wasn't looked at."""
-        return self._times.get(group_id) or TaskTimes()
 
 
 def _tasks(group: GroupDescription) -> dict[tuple[TaskId, str], Role]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 from kohort.client.types import TopicInfo, TopicPartition
-from kohort.console.cluster_reader import ClusterError, explain
 from kohort.console.growth import GrowthBook, sum_by_topic
-from kohort.console.open_pages import OpenPages
+from kohort.console.looks import Looks
 from kohort.console.topic_pages import TopicReport
 
 EVERY_S: Final = 2.0
@@ -29,11 +27,9 @@ LIST_S: Final = 30.0
 """From one list of the topics of such a cluster to the next."""
 
 _SHARE: Final = 9
-"""After a look, the watcher rests for so many times as long as it took, so that large clusters aren't kept busy."""
+"""Times as long as a look took, that the watcher rests after it."""
 
 _LONGEST_REST_S: Final = 60.0
-
-log = logging.getLogger("kohort.console")
 
 
 class ReadsTopics(Protocol):
@@ -52,7 +48,7 @@ class ReadsTopics(Protocol):
         ...
 
 
-class TopicWatcher(OpenPages):
+class TopicWatcher(Looks):
     """What is known of the topics' growth.
 
     Args:
@@ -64,13 +60,11 @@ class TopicWatcher(OpenPages):
         book: growth by topic.
         sizes: bytes of all partitions, as they were told last; empty while they aren't.
         gone: names on open pages of topics that aren't there any more.
-        problem: why the last look failed; "" if it didn't.
     """
 
     def __init__(self, reader: ReadsTopics, *, every: float = EVERY_S, batch: int = BATCH) -> None:
-        super().__init__()
+        super().__init__("topics", every=every, share=_SHARE, longest_rest_s=_LONGEST_REST_S)
         self._reader = reader
-        self._every = every
         self._batch = batch
         self._ends: dict[str, dict[int, int]] = {}
         self._sizes_due = float("-inf")
@@ -79,28 +73,6 @@ class TopicWatcher(OpenPages):
         self.book = GrowthBook()
         self.sizes: Mapping[TopicPartition, int] = {}
         self.gone: set[str] = set()
-        self.problem = ""
-
-    async def run(self) -> None:
-        """Looks until it is cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            await self.look()
-            took = loop.time() - began
-            await asyncio.sleep(max(self._every - took, min(_SHARE * took, _LONGEST_REST_S)))
-
-    async def look(self) -> None:
-        """Looks once."""
-        try:
-            await self._look()
-            self.problem = ""
-        except ClusterError as error:
-            self.problem = f"The cluster doesn't answer as it should, so this may be old: {explain(error)}"
-        except Exception:  # whatever a broker says, the next look may go well
-            log.exception("a look at the topics failed")
-            self.problem = "A failure of the console, so this may be old; its log says more."
-        await self.tell()
 
     def saw(self, report: TopicReport) -> None:
         """Takes in where a topic's partitions begin, which its looks don't ask."""
@@ -115,7 +87,7 @@ class TopicWatcher(OpenPages):
             self._list_due = loop.time() + (LIST_S if large else 0)
         return self._topics
 
-    async def _look(self) -> None:
+    async def _look(self) -> str:
         shown = self.shown()
         topics = await self._listed(shown)
         self.gone = shown - topics.keys()
@@ -141,3 +113,4 @@ class TopicWatcher(OpenPages):
             self.sizes = sizes
         by_topic = None if sizes is None else sum_by_topic((at.topic, each) for at, each in sizes.items())
         self.book.looked(now, ends, by_topic, topics.keys(), due=due, wanted=shown)
+        return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kohort.console.words import visible
 from kohort.plurals import several
@@ -28,6 +28,13 @@ GAP: Final = 90
 _SPACE: Final = 22
 _EDGE: Final = 8
 _LONGEST: Final = 24
+"""Characters of a line."""
+
+_MOST_LINES: Final = 20
+"""Of a name: as many as the longest that Kafka takes may need."""
+
+_BREAKS: Final = "-._/"
+"""Characters behind which a name is broken rather than amid a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +44,38 @@ class Node:
     Attributes:
         key: its name in the page's changing texts: "topic NAME" or "part ID".
         kind: "topic", "repartition" or "subtopology", by which it is coloured.
-        name: what is written in it, cut to what fits.
-        full: its whole name.
-        stores: of a subtopology, names of its stores as far as they fit.
+        lines: its name, in lines that fit.
+        stores: of a subtopology, names of its stores, each in lines that fit.
         x, y, height: where it is.
     """
 
     key: str
     kind: str
-    name: str
-    full: str
-    stores: tuple[str, ...]
+    lines: tuple[str, ...]
+    stores: tuple[tuple[str, ...], ...]
     x: int
     y: int
     height: int
 
     @property
+    def full(self) -> str:
+        """Its whole name, and those of its stores."""
+        names = ["".join(self.lines), *("".join(store) for store in self.stores)]
+        return ", ".join(names)
+
+    @property
     def middle(self) -> int:
         """Where arrows begin and end."""
         return self.y + self.height // 2
+
+
+class _Entry(NamedTuple):
+    """A box that has no place yet."""
+
+    key: str
+    kind: str
+    lines: tuple[str, ...]
+    stores: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +104,18 @@ def graph(topology: Topology) -> Graph | None:
     repartition = {topic.name for part in parts.values() for topic in part.repartition_sources}
     repartition.update(topic for part in parts.values() for topic in part.repartition_sinks)
     levels = _levels(topology)
-    columns: dict[int, list[tuple[str, str, str, tuple[str, ...]]]] = {}
+    columns: dict[int, list[_Entry]] = {}
     last = max(levels.values()) + 1
     for topic in sorted(topics):
         reader = topology.readers.get(topic)
         level = last if reader is None else levels[reader]
         kind = "repartition" if topic in repartition else "topic"
-        columns.setdefault(2 * level, []).append((f"topic {topic}", kind, topic, ()))
+        columns.setdefault(2 * level, []).append(_Entry(f"topic {topic}", kind, _wrapped(topic), ()))
     for name, part in parts.items():
         stores = [topic.name for topic in part.changelogs]
         more = len(stores) - MOST_STORES
         shown = [*stores[:MOST_STORES], *([f"and {more:,} more"] if more > 0 else [])]
-        entry = f"part {name}", "subtopology", name, tuple(map(_cut, shown))
+        entry = _Entry(f"part {name}", "subtopology", _wrapped(f"Subtopology {name}"), tuple(map(_wrapped, shown)))
         columns.setdefault(2 * levels[name] + 1, []).append(entry)
     nodes = {node.key: node for node in _placed(columns)}
     arrows = []
@@ -129,27 +149,30 @@ def _levels(topology: Topology) -> dict[str, int]:
     return levels
 
 
-def _placed(columns: Mapping[int, Sequence[tuple[str, str, str, tuple[str, ...]]]]) -> list[Node]:
+def _placed(columns: Mapping[int, Sequence[_Entry]]) -> list[Node]:
     heights = {at: sum(map(_height, column)) + _SPACE * (len(column) - 1) for at, column in columns.items()}
     tallest = max(heights.values())
     nodes = []
     for place, at in enumerate(sorted(columns)):
         x, y = _EDGE + place * (WIDTH + GAP), _EDGE + (tallest - heights[at]) // 2
         for entry in columns[at]:
-            key, kind, name, stores = entry
-            title = f"Subtopology {name}" if kind == "subtopology" else name
-            nodes.append(Node(key, kind, _cut(title), visible(title), stores, x, y, _height(entry)))
+            nodes.append(Node(*entry, x, y, _height(entry)))
             y += _height(entry) + _SPACE
     return nodes
 
 
-def _height(entry: tuple[str, str, str, tuple[str, ...]]) -> int:
-    return LINE * (2 + len(entry[3])) + 12
+def _height(entry: _Entry) -> int:
+    return LINE * (1 + len(entry.lines) + sum(map(len, entry.stores))) + 12
 
 
-def _cut(name: str) -> str:
-    shown = visible(name)
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST // 2 - 1]}…{shown[-_LONGEST // 2 :]}"
+def _wrapped(name: str) -> tuple[str, ...]:
+    """A name in lines that fit, which together are the name; one longer than Kafka's may be ends with an ellipsis."""
+    left, lines = visible(name), list[str]()
+    while len(left) > _LONGEST and len(lines) < _MOST_LINES - 1:
+        at = max(left.rfind(each, _LONGEST // 2, _LONGEST) for each in _BREAKS) + 1 or _LONGEST
+        lines.append(left[:at])
+        left = left[at:]
+    return (*lines, left if len(left) <= _LONGEST else f"{left[: _LONGEST - 1]}…")
 
 
 def _arrow(source: Node, target: Node) -> str:

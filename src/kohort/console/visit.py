@@ -10,7 +10,7 @@ from kohort.console.audit import Who
 from kohort.console.desk import Desk
 from kohort.console.sessions import Session
 
-__all__ = ["VISIT", "RefusedError", "Visit"]
+__all__ = ["VISIT", "MissingError", "RefusedError", "Visit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class Visit:
 
 VISIT: Final[ContextVar[Visit]] = ContextVar("visit")
 """Of the request that is being answered."""
+
+
+class MissingError(Exception):
+    """What is asked for isn't there: says so. The answer asks whether a similar name was meant."""
 
 
 class RefusedError(Exception):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 from kohort.client.administration.group_types import GroupListing, GroupType
 from kohort.client.errors import PartialFailureError
-from kohort.console.cluster_reader import ClusterError, explain
-from kohort.console.flow import FlowBook
+from kohort.console import flow, group_events, task_times
+from kohort.console.cluster_reader import explain
 from kohort.console.group_book import GroupBook, Summary
-from kohort.console.group_events import EventsBook
 from kohort.console.group_page import GroupReport
-from kohort.console.open_pages import OpenPages
-from kohort.console.task_times import TimesBook
+from kohort.console.last_looked import LastLooked
+from kohort.console.looks import Looks
 
 EVERY_S: Final = 2.0
 """From one look to the next."""
@@ -25,12 +23,9 @@ BATCH: Final = 500
 """Groups of one look, unless more are on open pages: of more groups each gets its turn."""
 
 _SHARE: Final = 4
-"""After a look, the watcher rests for so many times as long as it took, so that large clusters aren't kept busy."""
+"""Times as long as a look took, that the watcher rests after it."""
 
 _LONGEST_REST_S: Final = 30.0
-"""But not longer: a look that took so long has waited for a broker."""
-
-log = logging.getLogger("kohort.console")
 
 
 class Reads(Protocol):
@@ -45,7 +40,7 @@ class Reads(Protocol):
         ...
 
 
-class Watcher(OpenPages):
+class Watcher(Looks):
     """What is known of the cluster's groups.
 
     Args:
@@ -58,44 +53,25 @@ class Watcher(OpenPages):
         times: which members of streams groups have had which tasks.
         events: what has happened in groups.
         flows: how quickly streams groups' topics are written and read.
-        problem: why the last look failed; "" if it didn't.
     """
 
     def __init__(self, reader: Reads, *, every: float = EVERY_S, batch: int = BATCH) -> None:
-        super().__init__()
+        super().__init__("groups", every=every, share=_SHARE, longest_rest_s=_LONGEST_REST_S)
         self._reader = reader
-        self._every = every
         self._batch = batch
         self._reports: dict[str, GroupReport] = {}
         self._looking = asyncio.Lock()
         self.book = GroupBook()
-        self.flows = FlowBook()
-        self.times = TimesBook()
-        self.events = EventsBook()
-        self.problem = ""
+        self.flows = LastLooked(flow.Flow, flow.MOST_GROUPS)
+        self.times = LastLooked(task_times.TaskTimes, task_times.MOST_GROUPS)
+        self.events = LastLooked(group_events.GroupEvents, group_events.MOST_GROUPS)
 
-    async def run(self) -> None:
-        """Looks until it is cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            await self.look()
-            took = loop.time() - began
-            await asyncio.sleep(max(self._every - took, min(_SHARE * took, _LONGEST_REST_S)))
-
-    async def look(self) -> None:
-        """Looks once: at the list of groups, those on open pages, and some of the others."""
+    async def _look(self) -> str:
+        """At the list of groups, those on open pages, and some of the others."""
         async with self._looking:
-            try:
-                problem = await self._list()
-                await self._look_at(self.book.due(self.shown(), self._batch))
-                self.problem = problem
-            except ClusterError as error:
-                self.problem = f"The cluster doesn't answer as it should, so this may be old: {explain(error)}"
-            except Exception:  # whatever a broker says, the next look may go well
-                log.exception("a look at the groups failed")
-                self.problem = "A failure of the console, so this may be old; its log says more."
-        await self.tell()
+            problem = await self._list()
+            await self._look_at(self.book.due(self.shown(), self._batch))
+            return problem
 
     async def _list(self) -> str:
         """Lists the groups; says which brokers don't tell theirs, of which those that are known stay."""
@@ -129,10 +105,13 @@ class Watcher(OpenPages):
         # Those of open pages come first, and are the last to be forgotten.
         seen = [each for each in reversed(list(group_ids)) if each in reports]
         streams = [each for each in seen if types[each] is GroupType.STREAMS]
-        self.flows.looked(now, ((group_id, reports[group_id].lag) for group_id in streams))
         now_ms = int(time.time() * 1000)
-        self.times.looked(now, now_ms, (reports[group_id].group for group_id in streams))
-        self.events.looked(now, now_ms, (reports[group_id].group for group_id in seen))
+        for group_id, flows in self.flows.looked(streams).items():
+            flows.add(now, reports[group_id].lag)
+        for group_id, times in self.times.looked(streams).items():
+            times.looked(now, now_ms, reports[group_id].group)
+        for group_id, events in self.events.looked(seen).items():
+            events.looked(now, now_ms, reports[group_id].group)
         open_pages = self.shown()
         self._reports = {
             group_id: report

@@ -158,6 +158,8 @@ def test_a_classic_groups_life() -> None:
         assert lag[TopicPartition("gone", 0)][:3] == (None, None, None)
         await admin.group_offsets.delete("g", [T1])
         assert [*await admin.group_offsets.committed("g")] == [T0]
+        lag = (await admin.group_offsets.lag("g", partitions=[T1]))[T1]
+        assert (lag.committed, lag.end, lag.lag, lag.uncommitted) == (None, 0, 0, 0)  # nothing is to be read
         await write_at(servers, T1, [1000] * 3)
         await admin.topics.delete_records({T1: 1})
         lag = (await admin.group_offsets.lag("g", partitions=[T1]))[T1]

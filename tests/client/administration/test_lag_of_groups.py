@@ -40,6 +40,7 @@ def test_groups_of_every_type_have_the_lag_that_each_has_alone() -> None:
                 )
                 assert (found["classic"][T0].lag, found["app"][T0].end) == (4, 4)  # an open transaction's record
                 assert found["workers"][T0].in_flight
+                assert (found["app"][T1].committed, found["app"][T1].lag) == (None, 0)  # nothing is to be read
                 assert "odd" not in found
 
     run(whole())

@@ -504,6 +504,19 @@ def test_a_warm_up_that_has_caught_up_is_reported_at_once_and_once() -> None:
     assert scripted.wait == INTERVAL
 
 
+def test_the_begin_and_the_end_of_a_restore_are_reported_at_once() -> None:
+    scripted = Scripted().joined(tasks={A: ACTIVE, B: STANDBY})
+    scripted.member.offsets.update({A: 0, B: 0}, {A: 1000, B: 1000})
+    assert scripted.wait == 0
+    assert len(scripted.beat().task_offsets or ()) == 2
+    scripted.member.offsets.update({A: 900, B: 1000}, {A: 1000, B: 1000})
+    assert scripted.wait == INTERVAL
+    scripted.member.offsets.update({B: 1000}, {B: 1000})
+    assert scripted.wait == 0
+    assert [each.partition for each in scripted.beat().task_offsets or ()] == [B.partition]
+    assert scripted.wait == INTERVAL
+
+
 def test_brokers_of_version_0_are_told_no_offsets() -> None:
     scripted = Scripted().joined(tasks={A: WARMUP})
     scripted.member.offsets.update({A: 1000}, {A: 1000})

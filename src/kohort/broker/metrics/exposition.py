@@ -206,13 +206,13 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
 def _lag_family() -> GaugeMetricFamily:
     return GaugeMetricFamily(
         "kohort_group_lag_records",
-        "Offsets between what a group has committed and what can be read.",
+        "Offsets between what a group has committed and what can be read; of a share group, records that aren't done.",
         labels=["group", "topic"],
     )
 
 
 async def group_lags(sources: MetricSources) -> Metric:
-    """The lags of groups by what they have committed, `OFFSETS_A_TURN` offsets in a turn of the event loop."""
+    """The lags of groups by topic, `OFFSETS_A_TURN` offsets in a turn of the event loop."""
     family, seen = _lag_family(), 0
     topics = {topic.name: topic for topic in sources.topics()}
     for shard in tuple(sources.group_shards()):
@@ -228,7 +228,26 @@ async def group_lags(sources: MetricSources) -> Metric:
                     await asyncio.sleep(0)
             if lags:
                 family.add_metric(place, sum(lags))
+    for place, lag in (await _share_lags(sources)).items():
+        family.add_metric(place, lag)
     return family
+
+
+async def _share_lags(sources: MetricSources) -> dict[tuple[str, str], int]:
+    """Records from share groups' start offsets on that aren't done, by group and topic: as these are described."""
+    topics = {topic.id: topic for topic in sources.topics()}
+    lags: dict[tuple[str, str], int] = {}
+    for shard in tuple(sources.share_state_shards()):
+        for seen, (key, state) in enumerate(shard.states(), 1):
+            topic = topics.get(key.topic_id)
+            partition = None if topic is None else topic.partition(key.partition)
+            if topic is not None and partition is not None and partition.offline is None and state.start_offset >= 0:
+                left = partition.log.high_watermark - state.start_offset - max(state.delivery_complete_count, 0)
+                place = key.group_id, topic.name
+                lags[place] = lags.get(place, 0) + max(left, 0)
+            if seen % OFFSETS_A_TURN == 0:
+                await asyncio.sleep(0)
+    return lags
 
 
 def _streams(sources: MetricSources) -> Iterator[Metric]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.topics import Topic
 from kohort.coordinator.shard import GroupShard
+from kohort.coordinator.share_state.shard import ShareStateShard
 
 
 class Placements(Protocol):
@@ -95,7 +96,7 @@ class MetricSources:
     counters: Metrics
     topics: Callable[[], Iterable[Topic]]
     group_shards: Callable[[], Iterable[GroupShard]]
-    share_state_shards: Callable[[], Iterable[Sized]]
+    share_state_shards: Callable[[], Iterable[ShareStateShard]]
     coordinators_loading: Sequence[Callable[[], bool]]
     placements: Placements
     throttling: Throttled

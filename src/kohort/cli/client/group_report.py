@@ -302,10 +302,7 @@ def _tasks_to_come(member: GroupMember) -> str | None:
 
 def _restoring(member: GroupMember) -> str | None:
     """The number of changelog records that the member's tasks have yet to restore, as far as it reported."""
-    if member.streams is None:
-        return None
-    ends = member.streams.task_end_offsets
-    lacks = sum(max(0, ends[task] - offset) for task, offset in member.streams.task_offsets.items() if task in ends)
+    lacks = 0 if member.streams is None else member.streams.to_restore
     return several(lacks, "record") if lacks else None
 
 

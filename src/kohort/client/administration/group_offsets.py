@@ -49,7 +49,8 @@ class PartitionLag(NamedTuple):
     Attributes:
         committed: the committed offset; None if there is none.
         end: the offset after the last record that consumers may read; None if the topic is gone.
-        lag: records between these; None if one isn't known. Of a share group, records that aren't acknowledged.
+        lag: records between these; None if one isn't known, but 0 where nothing is committed and there is nothing to
+            read. Of a share group, records that aren't acknowledged.
         leader_epoch, metadata: what was committed with the offset.
         in_flight: of a share group, what became of records that were handed out; Kohort's brokers tell.
         first: the first offset there is, where nothing is committed; else None. Share groups' starts are the brokers'.
@@ -115,9 +116,9 @@ class GroupOffsets:
     ) -> dict[TopicPartition, PartitionLag]:
         """Returns a group's lag in each partition with a committed offset, and in `partitions`.
 
-        A partition whose end isn't known within 5 s, since its leader has just died, has no end and no lag. One without
-        a committed offset has no lag either, since only the group's members know where they would begin;
-        `PartitionLag.uncommitted` says how many records it has.
+        A partition whose end isn't known within 5 s, since its leader has just died, has no end and no lag. One with
+        records but without a committed offset has no lag either, since only the group's members know where they would
+        begin; `PartitionLag.uncommitted` says how many records it has.
         """
         deadline = self._router.deadline(timeout_ms)
         kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
@@ -130,16 +131,17 @@ class GroupOffsets:
         else:
             offsets = await self._committed(group_id, deadline)
         wanted = sorted({*offsets, *partitions})
-        unread = () if kind is GroupType.SHARE else [at for at in wanted if at not in offsets]
+        unread = [at for at in wanted if at not in offsets]
         ends, firsts = await asyncio.gather(
             self._ends(wanted, deadline, isolation_level), self._look_up(unread, OffsetSpec.EARLIEST, deadline)
         )
-        return {
+        found = {
             at: _partition_lag(
                 offsets.get(at), ends.get(at), lags.get(at), share[at].in_flight if at in share else (), firsts.get(at)
             )
             for at in wanted
         }
+        return {at: lag._replace(first=None) for at, lag in found.items()} if kind is GroupType.SHARE else found
 
     async def lag_of_groups(
         self,
@@ -171,8 +173,7 @@ class GroupOffsets:
         unread: set[TopicPartition] = set()
         for group_id, some in wanted.items():
             at_level[_isolation(types[group_id])].update(some)
-            if types[group_id] is not GroupType.SHARE:
-                unread.update(at for at in some if at not in committed[group_id])
+            unread.update(at for at in some if at not in committed[group_id])
         firsts, *found = await asyncio.gather(
             self._look_up(sorted(unread), OffsetSpec.EARLIEST, deadline),
             *(self._ends(sorted(some), deadline, level) for level, some in at_level.items()),
@@ -181,8 +182,8 @@ class GroupOffsets:
 
         def lag(group_id: str, at: TopicPartition) -> PartitionLag:
             kind, offset = types[group_id], committed[group_id].get(at)
-            is_unread = offset is None and kind is not GroupType.SHARE
-            return _lag_of(offset, ends[_isolation(kind)].get(at), firsts.get(at) if is_unread else None)
+            found = _lag_of(offset, ends[_isolation(kind)].get(at), firsts.get(at) if offset is None else None)
+            return found._replace(first=None) if kind is GroupType.SHARE else found
 
         return {group_id: {at: lag(group_id, at) for at in some} for group_id, some in wanted.items()}
 
@@ -360,6 +361,8 @@ def _partition_lag(
 ) -> PartitionLag:
     if lag is None and committed is not None and end is not None:
         lag = max(0, end.offset - committed.offset)
+    if lag is None and committed is None and first is not None and end is not None and end.offset <= first.offset:
+        lag = 0  # wherever the group would begin
     return PartitionLag(
         None if committed is None else committed.offset,
         None if end is None else end.offset,

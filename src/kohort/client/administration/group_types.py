@@ -72,6 +72,20 @@ class StreamsMemberState:
     task_offsets: Mapping[TaskId, int]
     task_end_offsets: Mapping[TaskId, int]
 
+    @property
+    def to_restore(self) -> int:
+        """Changelog records that its active tasks and warm-ups have yet to read, by what it told last.
+
+        Standbys follow what is written, and have no end to come to; state that lies on its disk unused is no task's.
+        """
+        ends = self.task_end_offsets
+        restored = (task for task, role in self.tasks.items() if role is not Role.STANDBY)
+        return sum(
+            max(0, ends[task] - self.task_offsets[task])
+            for task in restored
+            if task in ends and task in self.task_offsets
+        )
+
 
 def _tasks_text(tasks: Mapping[TaskId, Role]) -> str:
     by_role = {

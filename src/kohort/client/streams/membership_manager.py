@@ -71,8 +71,13 @@ class StreamsMembershipManager(StreamsMembership):
             self.state in (State.JOINING, State.DEPARTING)
             or self._shutdown
             or self._reported != self.tasks.owned
-            or self.offsets.caught_up(self._warmups())
+            or self._has_offset_news()
         )
+
+    def _has_offset_news(self) -> bool:
+        """Whether the group waits for offsets that it would otherwise get with the next report."""
+        active = self.tasks.in_role(Role.ACTIVE)
+        return self.offsets.caught_up(self._warmups()) or self.offsets.restores_changed(active)
 
     def request(self, now: int, version: int) -> StreamsGroupHeartbeatRequest:
         """Returns the heartbeat that is due, in this version of the API."""
@@ -129,7 +134,7 @@ class StreamsMembershipManager(StreamsMembership):
             request.active_tasks, request.standby_tasks, request.warmup_tasks = (
                 task_ids(TaskIds, owned, role) for role in Role
             )
-        self.offsets.add_to(request, now, at_once=changed or self.offsets.caught_up(self._warmups()))
+        self.offsets.add_to(request, now, at_once=changed or self._has_offset_news())
         if version < _REPORTS_OFFSETS:
             request.task_offsets = request.task_end_offsets = None
         self._reported = owned

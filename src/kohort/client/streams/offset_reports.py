@@ -35,8 +35,16 @@ class OffsetReports:
 
     def caught_up(self, warmups: Collection[TaskId]) -> bool:
         """Whether one of the warm-ups may take its task over, and the group doesn't know."""
-        known = ({}, {}) if self._reported is None else self._reported
+        known = self._known()
         return any(self._near(task, self._offsets, self._ends) and not self._near(task, *known) for task in warmups)
+
+    def restores_changed(self, active: Collection[TaskId]) -> bool:
+        """Whether one of the active tasks is being restored and the group doesn't know, or isn't any more."""
+        known = self._known()
+        return any(_lacks(task, self._offsets, self._ends) != _lacks(task, *known) for task in active)
+
+    def _known(self) -> tuple[Mapping[TaskId, int], Mapping[TaskId, int]]:
+        return ({}, {}) if self._reported is None else self._reported
 
     def _near(self, task: TaskId, offsets: Mapping[TaskId, int], ends: Mapping[TaskId, int]) -> bool:
         offset, end = offsets.get(task), ends.get(task)
@@ -56,3 +64,7 @@ class OffsetReports:
             return
         request.task_offsets, request.task_end_offsets = (task_offsets(TaskOffset, each) for each in current)
         self._reported, self._reported_at = current, now
+
+
+def _lacks(task: TaskId, offsets: Mapping[TaskId, int], ends: Mapping[TaskId, int]) -> bool:
+    return task in offsets and task in ends and offsets[task] < ends[task]

@@ -62,6 +62,10 @@ class ShareStateShard:
     def __len__(self) -> int:
         return len(self._states)
 
+    def states(self) -> list[tuple[SharePartitionKey, ShareState]]:
+        """All of them, as they are now."""
+        return list(self._states.items())
+
     def get(self, key: SharePartitionKey) -> ShareState | None:
         return self._states.get(key)
 
