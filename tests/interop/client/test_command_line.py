@@ -225,7 +225,7 @@ def test_a_streams_application_is_reset(
     reset = f"kohort apps reset {app} --yes"
 
     async def refused() -> str:
-        async with StreamsMember(bootstrap, app, topology) as member:
+        async with StreamsMember(bootstrap, app, topology, held_heartbeats=True) as member:
             await assigned(member)
             return await asyncio.to_thread(kohort, reset, bootstrap, True)
 
