@@ -259,6 +259,7 @@ def test_what_a_function_gives_for_each_row_are_versions_however_epochs_are_cut(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_killed_program_goes_on_with_its_versions(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:
