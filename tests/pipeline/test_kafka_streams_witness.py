@@ -225,7 +225,7 @@ def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any)
     assert sorted(found) == sorted((record["key"], record["value"]) for record in wanted)
 
 
-@pytest.mark.parametrize("emit", ["update", "close"])
+@pytest.mark.parametrize("emit", ["update", *long("close")])
 def test_sessions(kafka_streams: Jvm, kohort_test_driver: Any, emit: Any) -> None:
     """When a session is just over, to the millisecond, a row still comes into it here: none does at these times."""
     given = worlds(4, ["stream"], numbers, 8_000)
@@ -270,7 +270,8 @@ def test_joins_of_tables(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) 
     assert last_of_each(found) == in_the_end(wanted)
 
 
-@pytest.mark.parametrize("how", [*long("inner"), "left"])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["inner", "left"])
 def test_joins_by_a_foreign_key(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) -> None:
     given = worlds(7, ["left", "right"], sometimes(grouped), 1)
     for number, world in enumerate(given):  # the right side's keys are the left one's groups
@@ -285,7 +286,8 @@ def test_joins_by_a_foreign_key(kafka_streams: Jvm, kohort_test_driver: Any, how
     assert last_of_each(found) == in_the_end(wanted)
 
 
-@pytest.mark.parametrize("how", [*long("inner"), "left"])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["inner", "left"])
 def test_joins_of_a_stream_with_a_table_that_is_made_of_another(
     kafka_streams: Jvm, kohort_test_driver: Any, how: Any
 ) -> None:
@@ -307,7 +309,8 @@ def test_joins_of_a_stream_with_a_table_that_is_made_of_another(
     assert sorted(found, key=str) == sorted(((record["key"], record["value"]) for record in wanted), key=str)
 
 
-@pytest.mark.parametrize("how", [*long("inner"), "left"])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("grace", [0, 4_000])
 def test_joins_as_of_the_time_of_rows(kafka_streams: Jvm, kohort_test_driver: Any, how: Any, grace: int) -> None:
     """Each epoch has records of one topic, as above. Some of both are late, and none is older than the history.
