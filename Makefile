@@ -31,10 +31,9 @@ demo: $(READY) ## A streams application on a year of flights, through a crash, b
 tour: $(READY) ## A tour of the inspector, on real bytes
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/tour
 
-# Many tests wait for servers, so there are twice as many workers as there are cores.
-WORKERS ?= $(shell expr $$(nproc) \* 2)
-# Those of the pipeline come last and in two: each worker starts a Spark session, which waits for brokers half of its time,
-# and keeps a file's tests together.
+# Many tests wait for servers, so there are more workers than cores. Those of the pipeline run beside the others, in two:
+# each worker starts a Spark session, which waits for brokers half of its time, and keeps a file's tests together.
+WORKERS ?= $(shell expr $$(nproc) \* $(if $(and $(WITHOUT_SPARK),$(WITH_SPARK)),3,4) / 2)
 SPARK_WORKERS ?= 2
 TESTS ?= tests
 CHOSEN = $(patsubst tests,tests tests/pipeline,$(TESTS:/=))
@@ -44,9 +43,9 @@ WITHOUT_SPARK = $(filter-out tests/pipeline%,$(CHOSEN))
 define run_tests
 	@rm -rf .cache/test
 	@$(TOOLS) java kcat maven
-	@scripts/each "$(BIN)/python -m tests.kernels" \
-	$(if $(WITHOUT_SPARK),"$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)") \
-	$(if $(WITH_SPARK),"$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \
+	@scripts/each "$(BIN)/python -m tests.kernels" "$(BIN)/python -m tests.beside --live \
+	$(if $(WITHOUT_SPARK),'$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)') \
+	$(if $(WITH_SPARK),'$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)')" \
 	"$(BIN)/python -m tests.left_out .cache/test/*.xml"
 endef
 

@@ -2,7 +2,8 @@
 
     python -m tests.beside --at-once 2 "make test-long" "make chaos" "make cluster"
 
-As soon as one ends, the next begins. Each runs whether or not those before it failed; 1 if any did.
+As soon as one ends, the next begins. Each runs whether or not those before it failed; 1 if any did. With --live the
+first command's words come as it says them, and those of the others when it has ended.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import IO, Final
 
 PATIENCE: Final = 60
 """Seconds to clean up in, for commands that are interrupted."""
@@ -29,9 +30,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.beside", description=__doc__.partition("\n")[0])
     parser.add_argument("commands", nargs="+", metavar="COMMAND")
     parser.add_argument("--at-once", type=int, default=2, metavar="NUMBER", help="how many run beside each other")
+    parser.add_argument("--live", action="store_true", help="show at once what the first command says")
     options = parser.parse_args()
     try:
-        failed = asyncio.run(run_all(options.commands, options.at_once))
+        failed = asyncio.run(run_all(options.commands, options.at_once, live=options.live))
     except asyncio.CancelledError:
         return 130
     if failed:
@@ -39,8 +41,11 @@ def main() -> int:
     return 1 if failed else 0
 
 
-async def run_all(commands: Sequence[str], at_once: int) -> list[str]:
+async def run_all(commands: Sequence[str], at_once: int, *, live: bool = False) -> list[str]:
     """Run the commands, so many beside each other; those that failed, with their exit codes.
+
+    Args:
+        live: whether what the first says is shown as it comes.
 
     Raises:
         CancelledError: after Ctrl+C, or SIGTERM.
@@ -50,38 +55,64 @@ async def run_all(commands: Sequence[str], at_once: int) -> list[str]:
     for number in (signal.SIGINT, signal.SIGTERM):
         # An exception from Python's own handler could come after a command's start, and before we know of it.
         loop.add_signal_handler(number, task.cancel)
-    places = asyncio.Semaphore(at_once)
+    places, quiet = asyncio.Semaphore(at_once), asyncio.Event()
 
-    async def in_its_turn(command: str) -> int:
+    async def in_its_turn(command: str, first: bool) -> int:
         async with places:
-            return await run_and_show(command)
+            if not live:
+                return await run_and_show(command)
+            try:
+                return await (run_live(command) if first else run_and_show(command, quiet))
+            finally:
+                if first:
+                    quiet.set()
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(in_its_turn(command)) for command in commands]
+        tasks = [group.create_task(in_its_turn(each, number == 0)) for number, each in enumerate(commands)]
     return [
         f"{command} (exit code {task.result()})" for command, task in zip(commands, tasks, strict=True) if task.result()
     ]
 
 
-async def run_and_show(command: str) -> int:
-    """Run a command, then show what it said and how long it took; its exit code."""
+async def run_live(command: str) -> int:
+    """Run a command that says itself what it has to say; its exit code."""
+    began = time.monotonic()
+    code = await run(command)
+    sys.stdout.write(f"{time.monotonic() - began:.0f} s: {command}\n")
+    sys.stdout.flush()
+    return code
+
+
+async def run_and_show(command: str, quiet: asyncio.Event | None = None) -> int:
+    """Run a command, then show what it said and how long it took, once it's `quiet`; its exit code."""
     with tempfile.TemporaryFile() as said:
         began = time.monotonic()
         sys.stdout.write(f"began: {command}\n")
         sys.stdout.flush()
-        process = subprocess.Popen(
-            ["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
-        )
+        took = None
         try:
-            code = await asyncio.to_thread(process.wait)
+            code = await run(command, said)
+            took = time.monotonic() - began
+            if quiet is not None:
+                await quiet.wait()
         finally:
-            await end(process)
             # Without waiting in between: the lines of two commands aren't mixed.
-            sys.stdout.buffer.write(f"{time.monotonic() - began:.0f} s: {command}\n".encode())
+            sys.stdout.buffer.write(f"{took or time.monotonic() - began:.0f} s: {command}\n".encode())
             said.seek(0)
             shutil.copyfileobj(said, sys.stdout.buffer)
             sys.stdout.flush()
     return code
+
+
+async def run(command: str, said: IO[bytes] | None = None) -> int:
+    """Run a command with what it says in a file, or shown; its exit code. It ends with whoever waits for it."""
+    process = subprocess.Popen(
+        ["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+    )
+    try:
+        return await asyncio.to_thread(process.wait)
+    finally:
+        await end(process)
 
 
 async def end(process: subprocess.Popen[bytes]) -> None:

@@ -55,6 +55,26 @@ def test_what_each_says_is_shown_whole(tmp_path: Path) -> None:
     assert f"? s: {second}\n\nthree\n" in said
 
 
+def test_what_the_first_says_comes_at_once_and_the_others_wait_for_its_end(tmp_path: Path) -> None:
+    """The second ends first; what it said isn't amid what the first says."""
+    gate, done = tmp_path / "gate", tmp_path / "done"
+    os.mkfifo(gate)
+    os.mkfifo(done)
+    first, second = f"cat {done}; echo one; cat {gate}; echo three", f"echo two; echo >{done}"
+    with subprocess.Popen([*BESIDE, "--live", first, second], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(3)] == [f"began: {second}\n", "\n", "one\n"]
+        gate.write_text("gone on\n")
+        said = re.sub(r"^\d+ s", "? s", process.stdout.read(), flags=re.MULTILINE)
+    assert said == f"gone on\nthree\n? s: {first}\n? s: {second}\ntwo\n"
+    assert process.returncode == 0
+
+
+def test_one_that_is_shown_may_fail_too() -> None:
+    code, said, failed = run("--live", "exit 3", "echo two")
+    assert (code, said, failed) == (1, "? s: exit 3\n? s: echo two\ntwo\n", "failed:\n  exit 3 (exit code 3)\n")
+
+
 def test_the_others_run_when_one_fails() -> None:
     code, said, failed = run("--at-once", "1", "exit 3", "echo two")
     assert (code, said, failed) == (1, "? s: exit 3\n? s: echo two\ntwo\n", "failed:\n  exit 3 (exit code 3)\n")

@@ -149,7 +149,7 @@ def test_an_area_runs_folders_that_are_there(area: str) -> None:
     assert all(list(ROOT.glob(entry)) for entry in areas()[area])
     command = ["make", "--dry-run", f"test-{area}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=OUTSIDE, check=True)
-    ran = " ".join(re.findall(r'/pytest .*?\.xml ([^"]*)"', done.stdout))
+    ran = " ".join(re.findall(r"/pytest .*?\.xml ([^']*)'", done.stdout))
     assert ran.split() == areas()[area]
 
 

@@ -63,7 +63,14 @@ def found(library: str, task: str, options: dict[str, str]) -> Any:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(("protocol", "mechanism"), WAYS, ids=lambda text: text or "certificate")
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"),
+    [
+        pytest.param(*way, marks=[] if way[0] == "SSL" or way == ("SASL_SSL", "SCRAM-SHA-512") else [pytest.mark.long])
+        for way in WAYS
+    ],
+    ids=lambda text: text or "certificate",
+)
 def test_records(secured: SecureKohort, library: str, protocol: str, mechanism: str) -> None:
     topic = create_topic(AdminClient({"bootstrap.servers": secured.bootstrap}), f"{library}-{protocol}-{mechanism}")
     read = found(library, "records", at(secured, protocol, mechanism, topic=topic, group=topic))["read"]

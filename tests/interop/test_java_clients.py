@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.marks import long
 from tests.tools import MAVEN
 
 from .java.jvm import Scenarios
@@ -206,7 +207,7 @@ def test_a_cooperative_group_gives_up_only_what_moves(
             assert set(after["revoked"][member]) == moved, f"{after['name']}: {member}"
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize("static", [*long(False), True], ids=["dynamic", "static"])
 @pytest.mark.parametrize("own_server", [QUICK_CONSUMER_GROUPS], indirect=True, ids=["quick"])
 def test_a_group_that_the_broker_assigns_gives_up_only_what_moves(
     scenarios: Scenarios, own_server: Server, new_name: Callable[[], str], static: bool

@@ -37,6 +37,7 @@ def run_tool(tools: Tools, operated: Server) -> RunTool:
     return partial(tools.succeed, operated.bootstrap)
 
 
+@pytest.mark.long
 def test_partitions_are_reassigned_with_a_throttle(run_tool: RunTool, operated: Server, tmp_path: Path) -> None:
     run_tool(PACKAGE + "TopicCommand", "--create", "--topic", "moved", "--partitions", "2")
     plan = tmp_path / "plan.json"

@@ -42,6 +42,7 @@ def file(broker: BrokerProcess) -> str:
     return words[words.index("--command-config") + 1]
 
 
+@pytest.mark.long
 def test_kafkas_tools(broker: BrokerProcess, tools: Tools) -> None:
     servers, settings = broker.bootstrap_servers, file(broker)
     common = ("--bootstrap-server", servers, "--topic", "of-java", "--command-config", settings)

@@ -84,6 +84,7 @@ def lags(run_tool: RunTool, group: str) -> list[list[str]]:
     return [[row[2], row[4]] for row in rows(run_tool(GROUPS, "--describe", "--group", group))]
 
 
+@pytest.mark.long
 def test_what_it_tells_of_a_group_with_a_member(
     run_tool: RunTool, tools: Tools, server: Server, from_the_beginning: str
 ) -> None:

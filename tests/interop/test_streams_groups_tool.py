@@ -66,6 +66,7 @@ def rows(done: Finished) -> list[list[str]]:
     return sorted(line.split() for line in done.lines[1:])
 
 
+@pytest.mark.long
 def test_what_it_tells_of_a_running_application(run_tool: RunTool, tools: Tools, counted: Counted) -> None:
     group, source = counted.application, counted.source
     assert group in run_tool(GROUPS, "--list").lines

@@ -37,6 +37,7 @@ def test_threads_of_one_instance_share_its_tasks(fleet: Fleet, new_name: NewName
     eventually(evenly, within=WITHIN, what="each thread has half of them")
 
 
+@pytest.mark.long
 def test_an_application_changes_its_protocol_and_goes_on(fleet: Fleet, new_name: NewName) -> None:
     application, source, target = new_name(), fleet.topic(new_name(), 3), fleet.topic(new_name())
     lines, output = Lines(fleet.server.bootstrap, source, 3), Output(fleet.server.bootstrap, target, 1)

@@ -152,15 +152,22 @@ def producer(servers: str) -> confluent_kafka.Producer:
 
 
 def read(servers: str, topic: str) -> list[confluent_kafka.Message]:
-    """All that is committed in both partitions."""
+    """All that is committed in a topic."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": servers, "group.id": "check", "isolation.level": "read_committed",
          "enable.partition.eof": True, "enable.auto.commit": False, "enable.metrics.push": False}
     )  # fmt: skip
     found, ended = [], 0
     try:
-        consumer.assign([confluent_kafka.TopicPartition(topic, n, confluent_kafka.OFFSET_BEGINNING) for n in (0, 1)])
-        while ended < 2 and (message := consumer.poll(10)) is not None:
+        found_topic = consumer.list_topics(topic, timeout=10).topics[topic]
+        if found_topic.error is not None:
+            raise confluent_kafka.KafkaException(found_topic.error)
+        # Those that there are: of another one nobody would ever say that it has ended.
+        there = [
+            confluent_kafka.TopicPartition(topic, n, confluent_kafka.OFFSET_BEGINNING) for n in found_topic.partitions
+        ]
+        consumer.assign(there)
+        while ended < len(there) and (message := consumer.poll(10)) is not None:
             if message.error() is None:
                 found.append(message)
             elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:

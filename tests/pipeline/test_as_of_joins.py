@@ -17,6 +17,7 @@ from kohort.cli.demo.processes import Child
 from kohort.spark import ProgramError, StreamsApp, count, max_, value_state, window
 from kohort.spark.testing import TestDriver
 from kohort.testing.broker import Broker
+from tests.marks import long
 from tests.waiting import eventually
 
 from .applications import Heard, create_topics, read, run_until
@@ -170,7 +171,7 @@ def in_cuts(driver: TestDriver, size: int) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [1, 3, 7])
+@pytest.mark.parametrize("size", [*long(1, 7), 3])
 def test_windows_are_versions_however_epochs_are_cut(kohort_test_driver: Driver, size: int) -> None:
     """Closed ones from their ends on, for whatever is read after; and each by itself, from its start on."""
     app = made()
@@ -217,7 +218,7 @@ def closed_joined(kohort_test_driver: Driver, size: int, grace: str) -> list[tup
     return [(number, row["delay"]) for row in driver.output("out") if (number := row["id"]) != 99]
 
 
-@pytest.mark.parametrize("size", [1, 4, 12])
+@pytest.mark.parametrize("size", [*long(1, 12), 4])
 def test_with_a_grace_rows_meet_closed_windows_however_both_are_cut(kohort_test_driver: Driver, size: int) -> None:
     """An order waits for the flight that closes its window, and for the window's way through a topic."""
     expected = [(5, None), (12, 20.0), (15, 20.0), (22, 5.0), (35, 7.0)]
@@ -239,7 +240,7 @@ def totals(rows: pa.Table, state: Any) -> pa.Table:
     return pa.Table.from_pylist(made).select(["carrier", "when", "total"])
 
 
-@pytest.mark.parametrize("size", [1, 3, 7])
+@pytest.mark.parametrize("size", [*long(1, 7), 3])
 def test_what_a_function_gives_for_each_row_are_versions_however_epochs_are_cut(
     kohort_test_driver: Driver, size: int
 ) -> None:
@@ -258,6 +259,7 @@ def test_what_a_function_gives_for_each_row_are_versions_however_epochs_are_cut(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_killed_program_goes_on_with_its_versions(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_micro_batch_that_failed_after_its_sink_is_the_same_again(topic: Topic
     assert topic.committed() == {T0: 30, TopicPartition("t", 1): 30}
 
 
+@pytest.mark.long
 def test_records_that_retention_deleted_are_an_error_unless_told_otherwise(topic: Topic) -> None:
     topic.write(20)
     sink = Sink()

@@ -21,6 +21,7 @@ from kohort.spark import StreamsApp, at_most_every, count, session, sliding, sum
 from kohort.spark.testing import TestDriver
 from tests.interop.java import build
 from tests.interop.java.jvm import Jvm
+from tests.marks import long
 from tests.tools import MAVEN
 
 pytestmark = pytest.mark.timeout(build.MAVEN_S)
@@ -149,7 +150,7 @@ def millis(text: str) -> int:
 
 
 @pytest.mark.parametrize("emit", ["update", "close"])
-@pytest.mark.parametrize("advance", [10_000, 5_000])
+@pytest.mark.parametrize("advance", [*long(10_000), 5_000])
 def test_windows(kafka_streams: Jvm, kohort_test_driver: Any, emit: str, advance: int) -> None:
     given = worlds(advance, ["stream"], numbers, 20_000)
     parameters = {"size": 10_000, "advance": advance, "grace": 3_000, "emit": emit}
@@ -201,7 +202,7 @@ def test_aggregates_that_wait(kafka_streams: Jvm, kohort_test_driver: Any) -> No
     assert len(results) <= len(expected)
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+@pytest.mark.parametrize("how", [*long("inner", "left"), "outer"])
 def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) -> None:
     """None of the records is late: time is how far the first stream is in Kafka Streams, and here how far both are."""
     given = worlds(1, ["left", "right"], numbers, 4_000)
@@ -224,7 +225,7 @@ def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any)
     assert sorted(found) == sorted((record["key"], record["value"]) for record in wanted)
 
 
-@pytest.mark.parametrize("emit", ["update", "close"])
+@pytest.mark.parametrize("emit", ["update", *long("close")])
 def test_sessions(kafka_streams: Jvm, kohort_test_driver: Any, emit: Any) -> None:
     """When a session is just over, to the millisecond, a row still comes into it here: none does at these times."""
     given = worlds(4, ["stream"], numbers, 8_000)
@@ -258,7 +259,7 @@ def test_aggregates_of_tables(kafka_streams: Jvm, kohort_test_driver: Any) -> No
     assert last_of_each(found) == {key: value for key, value in in_the_end(wanted).items() if value != "0,0"}
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+@pytest.mark.parametrize("how", [*long("inner", "left"), "outer"])
 def test_joins_of_tables(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) -> None:
     given = worlds(6, ["left", "right"], sometimes(numbers), 1)
     wanted = [record for world in witnessed(kafka_streams, "table_join", {"how": how}, given) for record in world]
@@ -269,6 +270,7 @@ def test_joins_of_tables(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) 
     assert last_of_each(found) == in_the_end(wanted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_joins_by_a_foreign_key(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) -> None:
     given = worlds(7, ["left", "right"], sometimes(grouped), 1)
@@ -284,6 +286,7 @@ def test_joins_by_a_foreign_key(kafka_streams: Jvm, kohort_test_driver: Any, how
     assert last_of_each(found) == in_the_end(wanted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_joins_of_a_stream_with_a_table_that_is_made_of_another(
     kafka_streams: Jvm, kohort_test_driver: Any, how: Any
@@ -306,6 +309,7 @@ def test_joins_of_a_stream_with_a_table_that_is_made_of_another(
     assert sorted(found, key=str) == sorted(((record["key"], record["value"]) for record in wanted), key=str)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("grace", [0, 4_000])
 def test_joins_as_of_the_time_of_rows(kafka_streams: Jvm, kohort_test_driver: Any, how: Any, grace: int) -> None:

@@ -21,6 +21,7 @@ from kohort.spark.runtime.subtopology_plan import StoreOutput
 from kohort.spark.runtime.window_closing import later, window_text
 from kohort.testing.broker import Broker
 
+from ..marks import long
 from ..spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, START, counted, walk
 from .applications import create_topics, producer, read, run_in_steps
 from .jobs_harness import PARTITIONS, JobsHarness, moved_to
@@ -129,7 +130,9 @@ def _counts(rows: pa.Table, prior: pa.Table) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("way", ["in place", "as partials", "as partials at once", "as rows", "as rows to a function"])
+@pytest.mark.parametrize(
+    "way", ["in place", "as partials", "as rows", *long("as partials at once", "as rows to a function")]
+)
 @pytest.mark.parametrize(
     ("slide", "emit"),
     [

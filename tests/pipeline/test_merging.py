@@ -14,6 +14,7 @@ from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.epoch import EpochInput, EpochOutput, Mergers, OffsetRange
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.program.compiled import Aggregate, Branch, CompiledSubtopology, PartialsInput, ToPartials
+from tests.marks import long
 from tests.pipeline.jobs_harness import PARTITIONS, RECORDS, JobsHarness
 from tests.pipeline.test_jobs import FLIGHTS, expected, through
 
@@ -41,7 +42,7 @@ def _routed(keys: list[bytes]) -> list[int]:
 
 
 @pytest.mark.parametrize("here", [(0, 1), (1,)], ids=["all", "some"])
-@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("parallel", [*long(False), True])
 def test_what_is_merged_at_once_equals_what_goes_through_the_topic(
     harness: JobsHarness, parallel: bool, here: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from kohort.spark import ProgramError, StreamsApp, count, window
 from kohort.spark.testing import TestDriver
 
+from ..marks import long
 from .test_tables import written
 
 PERSON = "id BIGINT, name STRING"
@@ -55,7 +56,7 @@ def test_tables_are_joined_by_their_keys_and_changes_of_either_show(kohort_test_
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("how", [*long("inner"), "left"])
 def test_rows_follow_the_table_that_they_refer_to(kohort_test_driver: Driver, how: Any) -> None:
     app = made()
     orders = app.table("orders", schema="number BIGINT, customer BIGINT, item STRING", key="number")

@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 
+from tests.marks import long
 from tests.simulation.runtime.application import PROGRAM_KINDS
 from tests.simulation.runtime.scenario import Scenario, simulate
 
 CHUNK = 50
 PROGRAM_CHUNK = 25
-SEEDS = [1, 51, *(pytest.param(first, marks=pytest.mark.long) for first in (101, 151))]
+SEEDS = [1, *long(51, 101, 151)]
 """More than any breakage needs to be noticed."""
 
 

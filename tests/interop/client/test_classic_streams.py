@@ -26,6 +26,7 @@ from kohort.client.streams_member import (
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 from tests.client.streams.test_streams_member import Application
+from tests.marks import long
 from tests.spark.runtime.faults import Instances, kill_at
 from tests.tools import MAVEN
 from tests.waiting import run, until
@@ -45,12 +46,13 @@ STREAMS_GROUPS = {
 }
 """What "auto" takes."""
 
+OTHERS = ("kafka-3.9", "kafka-3.3", "kafka-4.4", "kfake")
+
 
 @pytest.fixture(
     scope="module",
-    params=["kohort", "kafka-3.9", pytest.param("kafka-3.3", marks=pytest.mark.long),
-            pytest.param("kafka-4.4", marks=pytest.mark.long), pytest.param("kfake", marks=pytest.mark.long)],
-)  # fmt: skip
+    params=["kohort", *long(*OTHERS)],
+)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp(request.param) / "node"
     node: Server
@@ -100,6 +102,7 @@ def shared(*applications: Application) -> bool:
     return sorted(has) == TASKS and all(one.member.state is State.STABLE for one in applications)
 
 
+@pytest.mark.parametrize("server", ["kohort", OTHERS[0], *long(*OTHERS[1:])], indirect=True, scope="module")
 def test_two_share_tasks_and_one_dies(server: Server) -> None:
     async def test() -> None:
         group, topology = await created(server)

@@ -16,12 +16,15 @@ import pytest
 from kohort.client import ClientConfig, StreamsMember
 from kohort.client.streams_member import Assigned, InternalTopic, Subtopology, Topology
 
+from ...marks import long
 from ...waiting import eventually, run
 from ..secured import PASSWORD, USER, SecureServer
 from ..servers import Server
 from .records import numbered, write
 
 NewName = Callable[[], str]
+KAFKA = long("kafka")
+"""For what a command does with Apache Kafka as with Kohort, where tests/cli has it: many starts of `kohort`."""
 
 
 @pytest.fixture
@@ -58,7 +61,7 @@ def test_a_topic_written_read_and_looked_at(
     assert kohort(f"kohort consume {topic} --from-beginning --exit --group {group}", bootstrap) == ""
 
 
-@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
+@pytest.mark.parametrize("broker", KAFKA, indirect=True)
 def test_a_group_looked_at_and_reset(
     kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName, tmp_path: Path
 ) -> None:
@@ -78,7 +81,7 @@ def test_a_group_looked_at_and_reset(
     assert topic not in kohort("kohort topics list", bootstrap)
 
 
-@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
+@pytest.mark.parametrize("broker", KAFKA, indirect=True)
 def test_a_share_group_hands_out_each_record_once(
     kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
 ) -> None:
@@ -133,6 +136,7 @@ sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule require
     return f"localhost:{server.ports['SASL_SSL']}", f"--config {file}"
 
 
+@pytest.mark.parametrize("secure_server", ["kohort", *KAFKA], indirect=True)
 def test_security_settings_come_from_a_file(
     kohort: Callable[..., str], secure_server: SecureServer, tmp_path: Path
 ) -> None:
@@ -142,7 +146,7 @@ def test_security_settings_come_from_a_file(
     assert kohort(f"kohort consume by-command --from-beginning --exit {config}", bootstrap) == "hello\n"
 
 
-@pytest.mark.parametrize("secure_server", ["kafka"], indirect=True)
+@pytest.mark.parametrize("secure_server", KAFKA, indirect=True)
 def test_users_and_what_they_may_do(kohort: Callable[..., str], secure_server: SecureServer, tmp_path: Path) -> None:
     """A reader is made, given rules, held to them, and taken away again."""
     bootstrap, config = secured(secure_server, tmp_path)
@@ -177,7 +181,7 @@ def test_users_and_what_they_may_do(kohort: Callable[..., str], secure_server: S
     assert "uthentication" in kohort(f"kohort topics list --timeout 5 {as_reader}", bootstrap, fails=True)
 
 
-@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
+@pytest.mark.parametrize("broker", KAFKA, indirect=True)
 def test_quotas(kohort: Callable[..., str], broker: Server) -> None:
     bootstrap = broker.bootstrap
     kohort("kohort quotas set --user alice producer_byte_rate=1048576 request_percentage=12.5", bootstrap)
@@ -209,6 +213,7 @@ async def assigned(member: StreamsMember) -> None:
             return
 
 
+@pytest.mark.parametrize("broker", ["kohort", *KAFKA], indirect=True)
 def test_a_streams_application_is_reset(
     kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str], new_name: NewName
 ) -> None:
@@ -220,7 +225,7 @@ def test_a_streams_application_is_reset(
     reset = f"kohort apps reset {app} --yes"
 
     async def refused() -> str:
-        async with StreamsMember(bootstrap, app, topology) as member:
+        async with StreamsMember(bootstrap, app, topology, held_heartbeats=True) as member:
             await assigned(member)
             return await asyncio.to_thread(kohort, reset, bootstrap, True)
 
@@ -235,6 +240,7 @@ def test_a_streams_application_is_reset(
     assert app not in kohort("kohort groups list", bootstrap)
 
 
+@pytest.mark.parametrize("secure_server", ["kohort", *KAFKA], indirect=True)
 def test_a_streams_group_behind_tls_and_sasl_is_placed(
     kohort: Callable[..., str], secure_server: SecureServer, tmp_path: Path
 ) -> None:
@@ -254,6 +260,7 @@ def test_a_streams_group_behind_tls_and_sasl_is_placed(
     assert sorted(len(each["active"]["0"]) for each in found["assignors"]["optimal"]["members"].values()) == [1, 1, 1]
 
 
+@pytest.mark.parametrize("broker", ["kohort", *KAFKA], indirect=True)
 def test_what_takes_room_what_is_wrong_and_how_fast_it_is(
     kohort: Callable[..., str], broker: Server, new_topic: Callable[..., str]
 ) -> None:

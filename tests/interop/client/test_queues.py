@@ -117,9 +117,7 @@ class Workers:
             each.wait()
 
 
-@pytest.fixture(
-    params=["kohort", pytest.param("kafka", marks=pytest.mark.long)],
-)
+@pytest.fixture(params=["kohort", "kafka"])
 def queue_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     """One whose locks are short, so that what a killed worker had comes again soon."""
     from ..newest_kafka import NewestKafka, running
@@ -146,6 +144,7 @@ def workers(queue_broker: Server, new_name: Callable[[], str], tmp_path: Path) -
     workers.close()
 
 
+@pytest.mark.long
 def test_three_workers_on_one_partition_lose_nothing_when_one_is_killed_amid_its_job(
     queue_broker: Server, workers: Workers
 ) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from kohort.spark.queues import epoch
 from kohort.spark.queues.worker import QueueWorker
+from tests.marks import long
 from tests.simulation.books import InvariantError
 from tests.simulation.queues.scenario import simulate
 
 CHUNK = 5
-SEEDS = [*range(1, 21, CHUNK), *(pytest.param(first, marks=pytest.mark.long) for first in range(101, 201, CHUNK))]
+SEEDS = [1, 6, *long(*range(11, 21, CHUNK), *range(101, 201, CHUNK))]
 NOTICED_WITHIN = 5
 """Seeds."""
 

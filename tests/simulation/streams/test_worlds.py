@@ -6,16 +6,16 @@ from collections import Counter
 
 import pytest
 
+from tests.marks import long
 from tests.simulation.streams.scenario import SIZES, simulate
 
-CHUNK = 5
-SEEDS = [11, pytest.param(16, marks=pytest.mark.long)]
+SEEDS = [range(11, 13), *long(range(13, 21))]
 
 
-@pytest.mark.parametrize("first", SEEDS)
-def test_small_worlds(first: int) -> None:
-    total = sum((simulate(seed, SIZES["small"]) for seed in range(first, first + CHUNK)), Counter[str]())
-    assert total["heartbeats"] > 1_000 * CHUNK and total["targets"] > 50 * CHUNK and total["moved"] > 0
+@pytest.mark.parametrize("seeds", SEEDS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_small_worlds(seeds: range) -> None:
+    total = sum((simulate(seed, SIZES["small"]) for seed in seeds), Counter[str]())
+    assert total["heartbeats"] > 1_000 * len(seeds) and total["targets"] > 50 * len(seeds) and total["moved"] > 0
     assert total["failed appends"] > 0
 
 

@@ -112,7 +112,9 @@ def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Brok
 def test_another_topology_under_the_same_application_id(kohort_broker: Broker) -> None:
     async def test(admin: Admin, name: str) -> None:
         before = await create(admin, name)
-        async with StreamsMember(kohort_broker.bootstrap_servers, name, before.topology) as member:
+        async with StreamsMember(
+            kohort_broker.bootstrap_servers, name, before.topology, held_heartbeats=True
+        ) as member:
             async for event in member:
                 if isinstance(event, Assigned):
                     break
@@ -134,7 +136,9 @@ def test_another_topology_under_the_same_application_id(kohort_broker: Broker) -
 def test_a_group_of_the_other_protocol(kohort_broker: Broker, theirs: GroupProtocol, other: GroupProtocol) -> None:
     async def test(admin: Admin, name: str) -> None:
         ours = await create(admin, name)
-        async with StreamsMember(kohort_broker.bootstrap_servers, name, ours.topology, group_protocol=theirs) as member:
+        async with StreamsMember(
+            kohort_broker.bootstrap_servers, name, ours.topology, group_protocol=theirs, held_heartbeats=True
+        ) as member:
             async for event in member:
                 if isinstance(event, Assigned):
                     break
@@ -222,7 +226,9 @@ def test_a_changed_program_goes_on_with_what_another_has_left(kohort_broker: Bro
         before = await create(admin, name)
         changelog = f"{name}-delays-changelog"
         flights, partials = f"{name}.flights", f"{name}-delays-repartition"
-        async with StreamsMember(kohort_broker.bootstrap_servers, name, before.topology) as member:
+        async with StreamsMember(
+            kohort_broker.bootstrap_servers, name, before.topology, held_heartbeats=True
+        ) as member:
             async for event in member:
                 if isinstance(event, Assigned):
                     break
