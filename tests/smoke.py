@@ -88,7 +88,7 @@ ELSEWHERE: Final = {
     "test": "CI runs it",
     "test-long": "CI runs it",
     "test-fresh": "CI runs a part of it",
-    "test-images": "CI runs it",
+    "test-images": "it builds for some four minutes: for those who change deploy/, and before a release",
     "lint": "CI runs it",
     "types": "CI runs it",
     "chaos": "CI runs a few of its rounds",

@@ -187,7 +187,8 @@ def check_broker(podman: Podman) -> None:
         for topic in ("words", "counts"):
             podman("exec", "broker", "kohort", "topics", "create", topic, "--partitions", "1")
         words = [f'{{"word":"{word}"}}' for word in ("a", "b", "a")]
-        podman("exec", "--interactive", "broker", "kohort", "produce", "words", given="\n".join(words) + "\n")
+        produce = ("kohort", "produce", "words", "--format", "json", "--key", "word")
+        podman("exec", "--interactive", "broker", *produce, given="\n".join(words) + "\n")
         expect(consumed(podman, "words") == words, f"not what was sent: {consumed(podman, 'words')}")
     with step("SIGTERM ends it, and it comes back with its data"):
         podman.stop("broker")
