@@ -71,8 +71,8 @@ def http_request(
         connection = _connection(parts)
         connection.sock = exchange.connect(connection.host, connection.port, parts.scheme == "https", tls)
         connection.request("GET" if body is None else "POST", path, body, {"User-Agent": "kohort", **(headers or {})})
-        response = connection.getresponse()
-        data = response.read(max_bytes + 1)
+        with connection.getresponse() as response:  # which holds the socket until it is read to its end or closed
+            data = response.read(max_bytes + 1)
         if exchange.late:  # an answer that ends with the connection would look complete
             raise TimeoutError
     except (OSError, http.client.HTTPException, ValueError) as error:
