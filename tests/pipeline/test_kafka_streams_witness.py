@@ -204,7 +204,11 @@ def test_aggregates_that_wait(kafka_streams: Jvm, kohort_test_driver: Any) -> No
 @pytest.mark.parametrize("itself", [False, True], ids=["others", "itself"])
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])
 def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any, itself: bool) -> None:
-    """None of the records is late: time is how far the first stream is in Kafka Streams, and here how far both are."""
+    """None of the records is late: time is how far the first stream is in Kafka Streams, and here how far both are.
+
+    Each record of a stream that is joined with itself has a match: itself. In Kafka Streams one that is out of order is
+    given without any, too, before it is its own other side.
+    """
     topics = ["left"] if itself else ["left", "right"]
     given = worlds(1, topics, numbers, 4_000)
     parameters = {"how": how, "before": 2_000, "after": 1_000, "grace": 10_000, "itself": itself}
@@ -214,6 +218,10 @@ def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any,
         key = keys_of(number, 4)[3]
         world += [Record(topic, key, "0", end + at) for at in (0, 20_000) for topic in topics]
     wanted = [record for world in witnessed(kafka_streams, "stream_join", parameters, given) for record in world]
+    if itself:
+        alone = [record for record in wanted if "null" in record["value"]]
+        assert bool(alone) == (how != "inner")
+        wanted = [record for record in wanted if record not in alone]
     app = StreamsApp("joined")
     source = stream_of(app, "left")
     left = source.select("k", "v AS l", "at")
