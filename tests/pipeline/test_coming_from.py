@@ -58,13 +58,23 @@ def test_views_of_pages_by_region(kohort_test_driver: Start) -> None:
     assert counts == {(region, start): n for region, n in (("europe", 2), ("unknown", 1)) for start in range(5)}
 
 
-def test_rooms_that_get_too_hot(kohort_test_driver: Start) -> None:
-    driver = started(kohort_test_driver, "kafka-streams", "Rooms that get too hot")
-    driver.pipe("temperatures", [{"room": "a", "degrees": each, "at": at(0)} for each in (20.0, 29.0, 28.0)])
-    driver.pipe("temperatures", [{"room": "b", "degrees": 20.0, "at": at(0)}])
-    assert driver.output("too-hot") == []
-    driver.pipe("temperatures", [{"room": "a", "degrees": 20.0, "at": at(0.5)}])
-    assert [(row["room"], row["degrees"]) for row in driver.output("too-hot")] == [("a", 29.0)]
+def test_users_with_few_events(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "Users with few events")
+    times = {"ann": (0, 20, 59, 69), "bob": (30, 59)}
+    driver.pipe("events", [{"user": user, "at": at(each)} for user, some in times.items() for each in some])
+    assert driver.output("alerts") == []
+    driver.pipe("events", [{"user": "eve", "at": at(71)}])
+    assert [(row["user"], row["n"]) for row in driver.output("alerts")] == [("bob", 2)]
+
+
+def test_a_stream_joined_with_a_stream(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "kafka-streams", "A stream joined with a stream")
+    driver.pipe("left", [{"id": each, "l": 1, "at": at(10)} for each in ("a", "b")], step=False)
+    driver.pipe("right", [{"id": "a", "r": 0.5, "then": at(5)}, {"id": "b", "r": 0.5, "then": at(16)}])
+    driver.pipe("left", [{"id": "c", "l": 2, "at": at(300)}], step=False)
+    driver.pipe("right", [{"id": "c", "r": 2.5, "then": at(300)}])
+    found = sorted((row["id"], row["l"], row.get("r")) for row in driver.output("joined"))
+    assert found == [("a", 1, 0.5), ("b", 1, None), ("c", 2, 2.5)]
 
 
 def clicked(driver: TestDriver, topic: str) -> list[tuple[Any, ...]]:
@@ -76,31 +86,25 @@ def clicked(driver: TestDriver, topic: str) -> list[tuple[Any, ...]]:
     return sorted((row["ad"], row.get("clicked") is not None) for row in driver.output(topic))
 
 
-def test_impressions_and_clicks(kohort_test_driver: Start) -> None:
-    driver = started(kohort_test_driver, "kafka-streams", "Impressions and clicks")
-    assert clicked(driver, "outcomes") == [("one", True), ("three", False), ("two", False)]
-
-
 def test_visits_to_a_site(kohort_test_driver: Start) -> None:
     driver = started(kohort_test_driver, "kafka-streams", "Visits to a site")
-    times = (0, 20, 45, 80, 200)
+    times = (0, 3, 8, 14, 40)
     driver.pipe("clicks", [{"user": "ann", "page": "/", "at": at(each)} for each in times])
     visits = [(start_of(row), row["clicks"]) for row in driver.output("visits")]
-    assert sorted(visits) == [(0, 3), (80, 1)]
+    assert sorted(visits) == [(0, 3), (14, 1)]
 
 
 def test_a_punctuator(kohort_test_driver: Start) -> None:
     driver = started(kohort_test_driver, "kafka-streams", "A punctuator")
 
-    def book(account: str, amount: int, minutes: float) -> list[tuple[str, int]]:
-        driver.pipe("bookings", [{"account": account, "amount": amount, "at": at(minutes)}])
-        return [(row["account"], row["total"]) for row in driver.output("totals")]
+    def say(line: str, seconds: float) -> list[tuple[str, int]]:
+        driver.pipe("lines", [{"line": line, "at": at(seconds / 60)}])
+        return sorted((row["word"], row["n"]) for row in driver.output("counts"))
 
-    assert book("a", 5, 0.1) == []
-    assert book("a", 6, 0.2) == []
-    assert book("b", 1, 0.3) == []
-    assert sorted(book("b", 2, 1.1)) == [("a", 11), ("b", 3)]
-    assert book("a", 1, 2.5) == [("b", 3)]
+    assert say("To be", 0.1) == []
+    assert say("or not to", 0.2) == []
+    assert say("be", 1.1) == [("be", 2), ("not", 1), ("or", 1), ("to", 2)]
+    assert say("that", 2.5) == [("be", 2)]
 
 
 def test_words_in_windows(kohort_test_driver: Start) -> None:

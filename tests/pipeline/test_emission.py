@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.spark import ProgramError, StreamsApp, at_most_every, count, max_, sum_, window
+from kohort.spark import ProgramError, StreamsApp, at_most_every, count, max_, session, sliding, sum_, window
 from kohort.spark.testing import TestDriver
 
 READING = "sensor STRING, room STRING, level INT, at TIMESTAMP"
@@ -47,6 +50,59 @@ def test_a_group_is_written_once_in_a_time(spark: SparkSession, tmp_path: Path) 
         assert written() == ([("b", 2)], [("attic", 2)])
         driver.pipe("readings", [reading("c", "attic", 5, 30)])
         assert written() == ([("a", 4)], [("hall", 9)])
+
+
+WINDOWS = {
+    "tumbling": window("at", "20 seconds", grace="5 seconds", retention="1 minute"),
+    "hopping": window("at", "20 seconds", slide="10 seconds", grace="5 seconds", retention="1 minute"),
+    "sliding": sliding("at", "20 seconds", grace="5 seconds", retention="1 minute"),
+}
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_groups_windows_are_written_once_in_a_time(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Beside an aggregate that is written with each change. What an hour is too long for goes with its window."""
+    app = StreamsApp("calm", state_dir=tmp_path)
+    readings = app.stream("readings", schema=READING, key="sensor", event_time="at")
+    grouped = readings.group_by("sensor", WINDOWS[kind])
+    results = {"n": count(), "total": sum_("level")}
+    grouped.aggregate("each", **results).to("each")
+    waits = {"calm": 10, "slow": 3_600}
+    for name, every in waits.items():
+        grouped.aggregate(name, emit=at_most_every(f"{every} seconds"), **results).to(name)
+    chosen, now = random.Random(1), datetime(2013, 1, 1, tzinfo=UTC)
+
+    def changes(topic: str) -> list[tuple[bytes, bytes, int]]:
+        """Keys, values and times (ms), without those of the last row."""
+        records = driver.records(topic)
+        times = records["timestamp"].cast("int64").to_pylist()
+        rows = zip(records["key"].to_pylist(), records["value"].to_pylist(), times, strict=True)
+        return [row for row in rows if b'"c"' not in row[0]]
+
+    with TestDriver(app, spark) as driver:
+        for _ in range(6):
+            rows = []
+            for _ in range(8):
+                now += timedelta(seconds=chosen.randrange(4))
+                at = now - timedelta(seconds=chosen.randrange(4))
+                rows.append({"sensor": chosen.choice("ab"), "room": "r", "level": chosen.randrange(9), "at": at})
+            driver.pipe("readings", rows)
+        before = {name: len(changes(name)) for name in waits}
+        # All windows of then are removed: none waits any more.
+        driver.pipe("readings", [{"sensor": "c", "room": "r", "level": 0, "at": now + timedelta(minutes=10)}])
+        each = changes("each")
+        for name, every in waits.items():
+            calm = changes(name)
+            assert before[name] < len(calm) < len(each)
+            assert dict(driver.store(name)) == dict(driver.store("each"))
+            assert all("c" in key for key in driver.store(name))
+            assert {row[:2] for row in calm} <= {row[:2] for row in each}
+            assert {key: value for key, value, _ in calm} == {key: value for key, value, _ in each}
+            for wanted in {key for key, _, _ in calm}:
+                times = [time for key, _, time in calm if key == wanted]
+                assert len(times) == 1 or name == "calm"
+                # The last one may come early, before its window is removed.
+                assert all(later - one >= 1_000 * every for one, later in pairwise(times[:-1]))
 
 
 ITEM = "id BIGINT, kind STRING, price BIGINT"
@@ -110,6 +166,10 @@ def test_other_times_are_refused() -> None:
     readings = StreamsApp("refused").stream("readings", schema=READING).group_by("sensor")
     with pytest.raises(ProgramError, match=r'emit=.final.\): "update", "close" or at_most_every\("10 seconds"\)'):
         readings.aggregate("sensors", emit="final", n=count())  # type: ignore[arg-type]
+    visits = StreamsApp("refused").stream("readings", schema=READING, key="sensor", event_time="at")
+    by_visit = visits.group_by("sensor", session("at", "10 seconds", grace="5 seconds"))
+    with pytest.raises(ProgramError, match='sessions become one: say "update" or "close"'):
+        by_visit.aggregate("visits", emit=at_most_every("10 seconds"), n=count())
     with pytest.raises(ProgramError, match="at_most_every='soon' is no length of time"):
         at_most_every("soon")
     items = StreamsApp("refused").table("items", schema=ITEM, key="id").group_by("kind")

@@ -202,20 +202,31 @@ def test_aggregates_that_wait(kafka_streams: Jvm, kohort_test_driver: Any) -> No
     assert len(results) <= len(expected)
 
 
+@pytest.mark.parametrize("itself", [False, True], ids=["others", "itself"])
 @pytest.mark.parametrize("how", [*long("inner", "left"), "outer"])
-def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any) -> None:
-    """None of the records is late: time is how far the first stream is in Kafka Streams, and here how far both are."""
-    given = worlds(1, ["left", "right"], numbers, 4_000)
-    parameters = {"how": how, "before": 2_000, "after": 1_000, "grace": 10_000}
+def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any, itself: bool) -> None:
+    """None of the records is late: time is how far the first stream is in Kafka Streams, and here how far both are.
+
+    Each record of a stream that is joined with itself has a match: itself. In Kafka Streams one that is out of order is
+    given without any, too, before it is its own other side.
+    """
+    topics = ["left"] if itself else ["left", "right"]
+    given = worlds(1, topics, numbers, 4_000)
+    parameters = {"how": how, "before": 2_000, "after": 1_000, "grace": 10_000, "itself": itself}
     # Rows without a match come when time has passed them: those of the end, when something comes long after.
     end = max(record.at for world in given for record in world) + 1_000_000
     for number, world in enumerate(given):
         key = keys_of(number, 4)[3]
-        world += [Record(topic, key, "0", end + at) for at in (0, 20_000) for topic in ("left", "right")]
+        world += [Record(topic, key, "0", end + at) for at in (0, 20_000) for topic in topics]
     wanted = [record for world in witnessed(kafka_streams, "stream_join", parameters, given) for record in world]
+    if itself:
+        alone = [record for record in wanted if "null" in record["value"]]
+        assert bool(alone) == (how != "inner")
+        wanted = [record for record in wanted if record not in alone]
     app = StreamsApp("joined")
-    left = stream_of(app, "left").select("k", "v AS l", "at")
-    right = stream_of(app, "right").select("k", "v AS r", "at AS other")
+    source = stream_of(app, "left")
+    left = source.select("k", "v AS l", "at")
+    right = (source if itself else stream_of(app, "right")).select("k", "v AS r", "at AS other")
     joined = left.join_stream(right, on="k", before="2 seconds", after="1 second", grace="10 seconds", how=how)
     joined.to("out")
     found = [

@@ -107,6 +107,58 @@ def test_registered_keys_lie_where_their_bytes_lead(spark: SparkSession) -> None
             assert fastavro.schemaless_reader(io.BytesIO(key[5:]), made, None) == {"shop": "eu", "number": 1}
 
 
+KINDS: dict[str, tuple[str, Any, bytes]] = {
+    "avro": ("AVRO", RECORD, avro(RECORD, {"shop": "eu", "number": 1})),
+    "json_schema": (
+        "JSON",
+        {"type": "object", "required": ["shop", "number"],
+         "properties": {"shop": {"type": "string"}, "number": {"type": "integer"}}},
+        b'{"shop":"eu","number":1}',
+    ),
+    "protobuf": (
+        "PROTOBUF",
+        'syntax = "proto3"; message Id { string shop = 1; int64 number = 2; }',
+        b"\0" + b"\x0a\x02eu" + b"\x10\1",  # the first message, then its fields
+    ),
+}  # fmt: skip
+"""Of each format with schemas: the registry's name of it, a schema, and a key by that."""
+
+
+@pytest.mark.parametrize("format", KINDS)
+def test_keys_of_every_registered_format(spark: SparkSession, format: str) -> None:  # noqa: A002
+    """Read into columns, written of them where their bytes lead, and a table's."""
+    kind, schema, key = KINDS[format]
+    with fake_registry() as server:
+        server.add("others", '"int"')
+        orders, items = (server.add(f"{topic}-key", schema, kind) for topic in ("orders", "items"))
+        app = StreamsApp("shops", schema_registry=server.registry())
+        stream = app.stream("orders", schema="n INT", key_format=format)
+        stream.to("out", key=("shop", "number"), key_format=format)
+        stream.group_by("shop").aggregate("shops", n=count())
+        table = app.table("items", key=("shop", "number"), schema="kind STRING", key_format=format)
+        table.group_by("kind").aggregate("kinds", n=count())
+        with TestDriver(app, spark, partitions={"out": 5, "orders": 3}) as driver:
+            driver.pipe("orders", [{"n": 1}, {"n": 2}], key=with_id(orders, key))
+            made = server.subjects["out-key"][-1]
+            assert made.get("schemaType", "AVRO") == kind
+            out = driver.records("out")
+            assert [each[:5] for each in out["key"].to_pylist()] == [with_id(made["id"], b"")] * 2
+            assert [each[5:] for each in out["key"].to_pylist()] == [written_again(format, made["schema"], key)] * 2
+            assert out["partition"].to_pylist() == [partition_of(out["key"][0].as_py(), 5)] * 2
+            assert dict(driver.store("shops")) == {"eu": {"n": 2}}
+            driver.pipe("items", [{"kind": "new"}], key=with_id(items, key))
+            assert dict(driver.store("kinds")) == {"new": {"n": 1}}
+            driver.pipe("items", [None], key=with_id(items, key))
+            assert (dict(driver.store("kinds")), driver.dropped) == ({}, {})
+
+
+def written_again(format: str, schema: str, key: bytes) -> bytes:  # noqa: A002
+    """A key as it is written by the schema of its columns, which may be null."""
+    if format != "avro":
+        return key
+    return avro(json.loads(schema), fastavro.schemaless_reader(io.BytesIO(key), RECORD, None))
+
+
 def test_a_table_has_keys_in_a_format(spark: SparkSession) -> None:
     """Beside a dict: what is set and deleted, as a table, in a group, and for a stream that is joined."""
     app = StreamsApp("shops")

@@ -37,7 +37,7 @@ def test_registered_avro_and_csv_go_in_and_come_out(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
-    create_topics(servers, "bids", "dear", "lines", "graves", "counts")
+    create_topics(servers, "bids", "dear", "lines", "graves", "counts", "registered-counts")
     with fake_registry() as server:
         old, new = server.add("bids-value", OLD), server.add("bids-value", NEW)
         good = [written(old, OLD, price=5), written(new, NEW, bidder="ada", price=2**40), written(old, OLD, price=7)]
@@ -51,12 +51,14 @@ def test_registered_avro_and_csv_go_in_and_come_out(
         bids = app.stream("bids", format="avro", on_error=DeadLetter("graves"))
         bids.transform(lambda df: df.where("price > 5")).to("dear", format="avro")
         bids.to("lines", format="csv", delimiter=";")
-        bids.group_by("bidder").aggregate("n", n=count()).to("counts")
+        counts = bids.group_by("bidder").aggregate("n", n=count()).to("counts")
+        counts.to("registered-counts", format="avro", key="bidder")
         heard = Heard()
-        run_until(app, spark, heard, lambda: heard.through(len(good) + len(bad)))
+        run_until(app, spark, heard, lambda: heard.through(len(good) + len(bad), moved=True))
         assert not heard.failures
         schema = json.loads(server.subjects["dear-value"][-1]["schema"])
         dear_id = server.subjects["dear-value"][-1]["id"]
+        counted = server.subjects["registered-counts-value"][-1]
 
     values = [one.value() for one in read(servers, "dear")]
     assert all(value[:5] == b"\0" + dear_id.to_bytes(4) for value in values)
@@ -65,3 +67,8 @@ def test_registered_avro_and_csv_go_in_and_come_out(
     assert sorted(rows, key=str) == wanted
     assert sorted(one.value() for one in read(servers, "lines")) == [b'"?";5', b'"?";7', b'"ada";1099511627776']
     assert sorted(one.value() for one in read(servers, "graves")) == sorted(bad)
+    last = {one.key(): one.value() for one in read(servers, "registered-counts")}
+    assert all(value[:5] == b"\0" + counted["id"].to_bytes(4) for value in last.values())
+    schema = json.loads(counted["schema"])
+    groups: list[Any] = [fastavro.schemaless_reader(io.BytesIO(value[5:]), schema, None) for value in last.values()]
+    assert sorted(groups, key=str) == [{"bidder": "?", "n": 2}, {"bidder": "ada", "n": 1}]

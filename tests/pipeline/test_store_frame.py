@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from kohort.spark import ProgramError, StreamsApp, avg, count, max_, window
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, run_until
+from .applications import Heard, create_topics, members_of, producer, run_in_steps, run_until
 
 
 def test_stores_of_an_application_that_has_stopped(
@@ -56,6 +57,37 @@ def test_stores_of_an_application_that_has_stopped(
     assert table.schema.simpleString() == "struct<carrier:string,fare:decimal(8,2),since:timestamp>"
     rows = sorted((row.carrier, str(row.fare), row.since.microsecond) for row in table.collect())
     assert rows == [("AA", "1.50", 1), ("UA", "2.25", 1)]
+
+
+def test_a_store_is_read_while_its_application_runs(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    """From another thread, in the same session: each time what is committed by then, of aggregates and tables."""
+    servers = kohort_fresh_broker.bootstrap_servers
+    create_topics(servers, "flights", "airlines")
+    app = StreamsApp("running-frames", bootstrap_servers=servers, state_dir=tmp_path)
+    flights = app.stream("flights", schema="carrier STRING, delay INT", key="carrier")
+    airlines = app.table("airlines", schema="carrier STRING, name STRING", key="carrier")
+    flights.join(airlines, how="left").group_by("carrier").aggregate("delays", n=count(), worst=max_("delay"))
+
+    def send(carrier: str, *delays: int) -> int:
+        sending = producer(servers)
+        for delay in delays:
+            sending.produce("flights", json.dumps({"carrier": carrier, "delay": delay}), key=carrier)
+        sending.flush()
+        return len(delays)
+
+    found: list[dict[str, tuple[int, int]]] = []
+
+    def look() -> None:
+        rows = app.store("delays").read(spark).collect()
+        found.append({row.carrier: (row.n, row.worst) for row in rows})
+        assert app.store("airlines").read(spark).collect() == []
+        assert members_of(servers, "running-frames")
+
+    steps = [partial(send, "AA", 1, 5), partial(send, "UA", 7), partial(send, "AA", 2, 9)]
+    run_in_steps(app, spark, steps, look)
+    assert found == [{"AA": (2, 5)}, {"AA": (2, 5), "UA": (1, 7)}, {"AA": (4, 9), "UA": (1, 7)}]
 
 
 def test_stores_that_there_are_not(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,9 @@ from kohort.spark.jobs.arrow_key_encoding import key_texts
 from kohort.spark.jobs.errors import StoredValueError
 from kohort.spark.jobs.output_values import output_values, window_starts
 from kohort.spark.jobs.outputs import GroupOutput
+
+if TYPE_CHECKING:
+    from kohort.spark.jobs.stages.encode_values import ValueEncoding
 
 
 def group_records(output: GroupOutput, keys: pa.ChunkedArray, values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
@@ -31,10 +34,10 @@ def group_records(output: GroupOutput, keys: pa.ChunkedArray, values: pa.Chunked
         key = texts.cast(pa.binary())
     if output.format == "json":
         return key, output_values(keys, values, output.end)
+    from kohort.spark.jobs.stages.encode_values import written
+
     some = pa.RecordBatch.from_arrays([columns[name] for name in output.columns], names=list(output.columns))
-    encoded = _encoder(output).encode(some)
-    gone = pc.is_null(values)
-    return key, pc.if_else(one_array(gone), None, encoded)
+    return key, written(_encoding(output), some, one_array(pc.is_valid(values)))
 
 
 def _columns(output: GroupOutput, keys: pa.ChunkedArray, values: pa.ChunkedArray) -> dict[str, pa.Array]:
@@ -98,13 +101,16 @@ def _decoder(schema: str) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _encoder(output: GroupOutput) -> Any:
+def _encoding(output: GroupOutput) -> ValueEncoding:
     from pyspark.sql.types import StructField, StructType, TimestampType
 
-    from kohort.spark.formats import encoder
+    from kohort.spark.jobs.stages.encode_values import ValueEncoding
     from kohort.spark.jobs.stages.read_rows import spark_schema
 
     schema = spark_schema(output.schema)
     times = {"window", output.end.name if output.end is not None else "window"} - set(schema.names)
     fields = [StructField(name, TimestampType()) if name in times else schema[name] for name in output.columns]
-    return encoder(output.format, StructType(fields), output.avro_schema)
+    return ValueEncoding(
+        output.format, StructType(fields).json(), output.avro_schema, registry=output.registry,
+        delimiter=output.delimiter,
+    )  # fmt: skip

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kohort.spark.formats.registry_encoder import RegistryWriting
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class GroupOutput:
         windowed: whether keys of the store begin with a window's start.
         end: the column that has the window's end.
         plain_decimals: see `key_texts`.
+        registry: the value's registered schema, whose id each begins with.
+        delimiter: between the fields of CSV.
     """
 
     topic: str
@@ -37,3 +43,5 @@ class GroupOutput:
     windowed: bool = False
     end: WindowEnd | None = None
     plain_decimals: bool = True
+    registry: RegistryWriting | None = None
+    delimiter: str = ","

@@ -709,14 +709,17 @@ class Program:
         return tuple(self._sources())
 
     @property
+    def outputs(self) -> tuple[ToTopic, ...]:
+        """All that it writes to topics of the user's: rows, and groups of aggregates."""
+        found: list[ToTopic] = []
+        for end in (branch.terminal for each in self.subtopologies for branch in each.branches):
+            found += (end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ()
+        return tuple(found)
+
+    @property
     def sinks(self) -> tuple[str, ...]:
         """All topics of the user's that it writes, dead letters' too."""
-        found: dict[str, None] = {}
-        for subtopology in self.subtopologies:
-            for branch in subtopology.branches:
-                end = branch.terminal
-                outputs = (end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ()
-                found.update(dict.fromkeys(output.topic for output in outputs if output.topic_column is None))
+        found = dict.fromkeys(output.topic for output in self.outputs if output.topic_column is None)
         policies = (source.on_error for source in self._sources())
         found.update(dict.fromkeys(policy.topic for policy in policies if isinstance(policy, DeadLetter)))
         return tuple(found)

@@ -150,7 +150,10 @@ def group_output(where: str, output: OutputDef, spec: AggregateSpec, spark: Spar
     else:
         columns = written_columns(there, replace(output, key=output.key or grouped), schema)
     plain_decimals = spark.conf.get("spark.sql.ansi.enabled") == "true"
-    return ToTopic(output.topic, output.key, output.format, columns, output.avro_schema, plain_decimals)
+    return ToTopic(
+        output.topic, output.key, output.format, columns, output.avro_schema, plain_decimals,
+        registry=written_by_registry(there, output, schema), delimiter=output.delimiter,
+    )  # fmt: skip
 
 
 def _lone_column(where: str, output: OutputDef, schema: StructType) -> str:

@@ -63,8 +63,7 @@ def register_schemas(program: Program) -> None:
     Raises:
         ProgramError: it refuses one, hasn't one that isn't to be registered, or can't be asked.
     """
-    ends = (branch.terminal for each in program.subtopologies for branch in each.branches)
-    register_outputs(end for end in ends if isinstance(end, ToTopic))
+    register_outputs(program.outputs)
 
 
 def register_outputs(outputs: Iterable[ToTopic]) -> None:

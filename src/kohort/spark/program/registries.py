@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kohort.spark.errors import ProgramError
 
@@ -49,6 +49,29 @@ def used_registry(
         raise ProgramError(
             f'{where}: format="{format}" needs a registry: say schema_registry=SchemaRegistry("http://…")'
         )
+    return found
+
+
+def output_registry(
+    where: str,
+    format: str,  # noqa: A002
+    own: SchemaRegistry | Literal[False] | None,
+    others: SchemaRegistry | None,
+    subject: str | None,
+    *,
+    auto_register: bool,
+) -> SchemaRegistry | None:
+    """The one that has an output's schema; None if none has.
+
+    Args:
+        own: the one that the output names; False for none, whatever others use.
+
+    Raises:
+        ProgramError: as `used_registry`; or it says of a registry what it has none for.
+    """
+    found = used_registry(where, format, None, None) if own is False else used_registry(where, format, own, others)
+    if found is None and (subject is not None or not auto_register):
+        raise ProgramError(f'{where}: a subject is of a registry: say schema_registry=…, and format="avro"')
     return found
 
 

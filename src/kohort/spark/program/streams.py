@@ -20,7 +20,7 @@ from kohort.spark.program.function_definitions import FunctionDef, Timers, funct
 from kohort.spark.program.join_arguments import added_columns, matched_columns
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import Dedupe, Latest, Top
-from kohort.spark.program.registries import used_registry
+from kohort.spark.program.registries import output_registry, used_registry
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.shortcuts import Expression, Shortcuts, check_expression
 from kohort.spark.program.sliding_windows import SlidingSpec
@@ -841,11 +841,10 @@ class Stream(Shortcuts):
         output = output_of(topic or "", key, format, schema, column)
         if tombstone is not None and key is None:
             raise ProgramError(f"{_to(topic, column)}: a tombstone deletes its key's value, so say key=, too")
-        where, registry = _to(topic, column), None
-        if schema_registry is not False:
-            registry = used_registry(where, format, schema_registry, self._graph.registry)
-        if registry is None and (subject is not None or not auto_register):
-            raise ProgramError(f'{where}: a subject is of a registry: say schema_registry=…, and format="avro"')
+        where = _to(topic, column)
+        registry = output_registry(
+            where, format, schema_registry, self._graph.registry, subject, auto_register=auto_register
+        )
         if registry is not None and column is not None and subject is None:
             raise ProgramError(f"{where}: rows go to several topics, so say whose schema it is: subject=…")
         if key_format is None and (key_schema is not None or key_subject is not None):
@@ -1257,6 +1256,10 @@ class Aggregated(Advised):
         *,
         key: str | Sequence[str] | None = None,
         schema: str | None = None,
+        schema_registry: SchemaRegistry | Literal[False] | None = None,
+        subject: str | None = None,
+        auto_register: bool = True,
+        delimiter: str = ",",
     ) -> Aggregated:
         """Write the groups to a topic as they change, or as they close.
 
@@ -1268,19 +1271,19 @@ class Aggregated(Advised):
             format: of the value, as of `Stream.to`.
             key: columns of the group, `window` or the window's end: of one its text, of several a JSON object. By
                 default the store's key: a JSON object of all the group's columns, with the window's start first.
-            schema: for "avro", as of `Stream.to`.
+            schema, schema_registry, subject, auto_register, delimiter: of the value, as of `Stream.to`.
 
         Raises:
             ProgramError: arguments that can't be.
         """
         output = output_of(topic, key, format, schema)
-        registry = self._definition.grouped._stream._graph.registry
-        if format in ("json_schema", "protobuf") or (format == "avro" and registry is not None):
-            raise ProgramError(
-                f"to({topic!r}, format={format!r}): an aggregate's own outputs have no registered schema: say "
-                f".as_stream().to({topic!r}, format={format!r}), which has one"
-            )
-        self._definition.outputs.append(output)
+        others = self._definition.grouped._stream._graph.registry
+        registry = output_registry(
+            f"to({topic!r})", format, schema_registry, others, subject, auto_register=auto_register
+        )
+        self._definition.outputs.append(
+            replace(output, registry=registry, subject=subject, auto_register=auto_register, delimiter=delimiter)
+        )
         return self
 
     def as_stream(self) -> Stream:

@@ -90,7 +90,7 @@ def _store_output(aggregate: Aggregate) -> StoreOutput:
         tuple(
             GroupOutput(
                 each.topic, each.format, each.key, each.columns, groups, each.avro_schema, window is not None, end,
-                each.plain_decimals,
+                each.plain_decimals, each.registry, each.delimiter,
             )
             for each in outputs
             if each not in plain

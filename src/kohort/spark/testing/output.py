@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kohort.spark.letter_headers import PREFIX
-from kohort.spark.program.compiled import Aggregate, Program, ToTopic
+from kohort.spark.program.compiled import Program, ToTopic
 from kohort.spark.testing.session import without_warnings_of_pandas
 
 if TYPE_CHECKING:
@@ -77,13 +77,7 @@ def readers_of(program: Program) -> dict[str, Read]:
 
     Those of topics that a column names are at `BY_COLUMN`.
     """
-    ends = (branch.terminal for each in program.subtopologies for branch in each.branches)
-    outputs = (
-        output
-        for end in ends
-        for output in ((end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ())
-    )
-    return {output.topic: reader_of(output) for output in outputs}
+    return {output.topic: reader_of(output) for output in program.outputs}
 
 
 def reader_of(output: ToTopic) -> Read:

@@ -50,7 +50,7 @@ final class Cases {
 
     private static void streamJoin(StreamsBuilder builder, JsonNode parameters) {
         KStream<String, String> left = builder.stream("left");
-        KStream<String, String> right = builder.stream("right");
+        KStream<String, String> right = parameters.get("itself").asBoolean() ? left : builder.stream("right");
         var windows = JoinWindows.ofTimeDifferenceAndGrace(Duration.ZERO, time(parameters, "grace"))
             .before(time(parameters, "before")).after(time(parameters, "after"));
         StreamJoined<String, String, String> with = StreamJoined.as("join");
