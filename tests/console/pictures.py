@@ -2,13 +2,15 @@
 
     python -m tests.console.pictures
 
-It writes docs/images/console-*.png of a cluster that is made up; it needs Chromium. A new page comes into `PICTURES`.
+It writes docs/images/console-*.png of a cluster that is made up; it needs Chromium. A new page comes into `PICTURES`. Each
+file has within it the text of the page that it was made of, so that a test sees when the page says something else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,11 +20,15 @@ from tests.console.made_up_cluster import made_up_console
 from tests.interop.toolchains import playwright
 from tests.tools import CHROMIUM
 
-__all__ = ["FOLDER", "MOST_BYTES", "PICTURES", "pictures"]
+__all__ = ["FOLDER", "MOST_BYTES", "PICTURES", "look_of", "pictures", "text_of"]
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 MOST_BYTES: Final = 150_000
 WIDTH: Final = 1280
+TEXT: Final = "Text"
+"""The key of a page's text in a picture."""
+
+PARTS: Final = 24
 
 
 class Picture(NamedTuple):
@@ -33,6 +39,8 @@ class Picture(NamedTuple):
         path: of the page.
         height: of the picture, in pixels.
         paste: bytes that are put into the page's form first; "" for none.
+        width: of the page, in pixels.
+        dark: whether it is the page that people see who like it dark.
         part: what of the page is in the picture, by a selector of CSS; "" for all of it.
     """
 
@@ -40,11 +48,14 @@ class Picture(NamedTuple):
     path: str
     height: int = 720
     paste: str = ""
+    width: int = WIDTH
+    dark: bool = False
     part: str = ""
 
 
 PICTURES: Final = (
     Picture("groups", "/groups", 420),
+    Picture("phone", "/groups", 844, width=390, dark=True),
     Picture("group", "/group?id=flight-delays", 1_150),
     Picture("topology", "/group?id=flight-delays", part=".topology"),
     Picture("placement", "/group/placement?id=flight-delays&add=1", 1_450),
@@ -58,7 +69,7 @@ PICTURES: Final = (
 
 
 async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
-    """PNGs by name, of light pages 1,280 pixels wide.
+    """PNGs by name, each with its page's text.
 
     Raises:
         AssertionError: a page complained, or isn't there.
@@ -73,8 +84,8 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
         browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         try:
             for each in wanted:
-                viewport = {"width": WIDTH, "height": each.height}
-                page = await browser.new_page(viewport=viewport, color_scheme="light")
+                viewport = {"width": each.width, "height": each.height}
+                page = await browser.new_page(viewport=viewport, color_scheme="dark" if each.dark else "light")
                 complaints: list[str] = []
                 page.on("pageerror", lambda error, heard=complaints: heard.append(str(error)))
                 answer = await page.goto(f"http://127.0.0.1:{console.port}{each.path}")
@@ -87,21 +98,48 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
                     await page.locator("section.dump").first.wait_for()
                 assert complaints == []
                 shown = page.locator(each.part) if each.part else page
-                found[each.name] = _small(await shown.screenshot(animations="disabled", caret="hide"))
+                words = await page.locator(each.part or "body").inner_text()
+                found[each.name] = _small(
+                    await shown.screenshot(animations="disabled", caret="hide"), _without_times(words)
+                )
                 await page.close()
         finally:
             await browser.close()
     return found
 
 
-def _small(png: bytes) -> bytes:
-    """The same picture with 64 colours, which suffice for pages of text."""
-    from PIL import Image
+def _small(png: bytes, text: str) -> bytes:
+    """The same picture with 64 colours, which suffice for pages of text, and with the text."""
+    from PIL import Image, PngImagePlugin
 
     image = Image.open(io.BytesIO(png)).convert("RGB").quantize(64)
+    told = PngImagePlugin.PngInfo()
+    told.add_itxt(TEXT, text, zip=True)
     out = io.BytesIO()
-    image.save(out, "PNG", optimize=True)
+    image.save(out, "PNG", optimize=True, pnginfo=told)
     return out.getvalue()
+
+
+def text_of(png: bytes) -> str:
+    """What the page said that a picture was made of; "" if that isn't within it."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(png))
+    image.load()
+    return str(image.info.get(TEXT, ""))
+
+
+def look_of(png: bytes) -> list[int]:
+    """How a picture looks from afar: the brightness of 24 times 24 parts of it, which a font's edges hardly change."""
+    from PIL import Image
+
+    return list(Image.open(io.BytesIO(png)).convert("L").resize((PARTS, PARTS), Image.Resampling.BOX).tobytes())
+
+
+def _without_times(text: str) -> str:
+    """A page's text with a line a cell, without what another second, or another time of looking, changes."""
+    lines = (re.sub(r"\d[\d,.]*(?= (?:ms|s|min|h)\b)", "…", line).strip() for line in re.split(r"[\n\t]", text))
+    return "\n".join(filter(None, lines))
 
 
 def main() -> None:
