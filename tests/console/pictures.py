@@ -2,8 +2,8 @@
 
     python -m tests.console.pictures
 
-It writes docs/images/console-*.png of a cluster that is made up; it needs Chromium. A new page comes into `PICTURES`. Each
-file has within it the text of the page that it was made of, so that a test sees when the page says something else.
+It writes docs/images/console-*.png of a cluster that is made up; it needs Chromium. A new page comes into `PICTURES`.
+Each file has within it the text of the page that it was made of, so that a test sees when the page says something else.
 """
 
 from __future__ import annotations

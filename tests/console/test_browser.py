@@ -248,7 +248,7 @@ def test_a_page_that_is_open_shows_what_changes() -> None:
 
 
 def test_a_rebalance_is_seen_while_it_happens() -> None:
-    """A member joins, the other takes its time to give up a task: the page says who waits for whom, then who has moved."""
+    """A member joins, the other takes its time to give up a task: who is waited for is seen, then what has moved."""
     topology = Topology({"0": Subtopology(source_topics=["orders"])})
     done = asyncio.Event()
 

@@ -26,7 +26,7 @@ FOCUS = """() => {
     tag: at.tagName.toLowerCase(),
     outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
     seen: box.width > 0 && box.left >= 0 && box.top < innerHeight && box.bottom > 0 && box.left < innerWidth,
-    onwards: !before || Boolean(before.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING),
+    onwards: !before || before === at || Boolean(before.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING),
   };
 }"""
 
@@ -61,7 +61,8 @@ async def tab_to(page: Any, name: str, tag: str) -> list[str]:
         stop = await tab_on(page)
         if (stop.name, stop.tag) == (name, tag):
             return passed
-        passed.append(stop.name)
+        if passed[-1:] != [stop.name]:  # a field of a time has a stop for each of its parts
+            passed.append(stop.name)
     raise AssertionError(f"{name} isn't reached by Tab: {passed}")
 
 

@@ -173,7 +173,7 @@ def can_mount() -> bool:
 
 
 def here(command: str) -> int:
-    """Runs it on this machine; its exit code, or 1 if it doesn't say what it should. What it says is passed on at once."""
+    """Runs it on this machine, and passes on what it says; its exit code, or 1 if it doesn't say what it should."""
     lines: list[str] = []
     with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None

@@ -51,7 +51,7 @@ def test_it_is_there_and_its_chart_goes_into_the_page(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_tasks_over_time(tmp_path: Path) -> None:
-    """Of two instances, of which one is away for a while: what the console draws, with its colours, and text as text."""
+    """Of two instances, one of them away for a while: what the console draws, in its colours; names are text."""
 
     async def whole() -> tuple[LagChart | None, TaskLine | None]:
         with Child("the console", ["true"], tmp_path / "log") as process:

@@ -25,9 +25,7 @@ _LINE: Final = re.compile(r'<polyline points="([0-9., ]+)"')
 _BOX: Final = re.compile(r'<svg viewBox="([0-9 -]+)"')
 _TEXT: Final = re.compile(r'data-text="chart_text">([^<]*)<')
 _TASKS_BOX: Final = re.compile(r'<svg viewBox="([0-9 ]+)" data-viewbox="timeline_box"')
-_TASKS_BARS: Final = re.compile(
-    r'<path class="([a-z]+(?:-[a-z]+)? colour-[0-9]+)" d="([MhvzM0-9.,-]+)" data-d="timeline '
-)
+_TASKS_BARS: Final = re.compile(r'<path class="([a-z-]+ colour-[0-9]+)" d="([Mhvz0-9.,-]+)" data-d="timeline ')
 _TASKS_NAMES: Final = re.compile(r'<text x="([0-9]+)" y="([0-9]+)" data-text="timeline [a-z]+ [0-9]+">([^<]+)<')
 _TASKS_TEXT: Final = re.compile(r'data-text="timeline_text">([^<]*)<')
 _COLOURS: Final = re.compile(r"^\.colour-[0-9]+ \{[^}]*\}$", re.MULTILINE)

@@ -112,9 +112,7 @@ def _console(lag: LagChart | None, tasks: TaskLine | None, address: str | None) 
         )
     if address is not None:
         link = html.escape(address)
-        parts.append(
-            f'<p>While the demo goes on, the console has these pictures and more: <a href="{link}">{link}</a></p>'
-        )
+        parts.append(f'<p>While the demo goes on, these and more are in the console: <a href="{link}">{link}</a></p>')
     return "\n  ".join(parts)
 
 
