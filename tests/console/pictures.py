@@ -9,6 +9,7 @@ Each file has within it the text of the page that it was made of, so that a test
 from __future__ import annotations
 
 import asyncio
+import difflib
 import io
 import re
 import sys
@@ -20,7 +21,7 @@ from tests.console.made_up_cluster import made_up_console
 from tests.interop.toolchains import playwright
 from tests.tools import CHROMIUM
 
-__all__ = ["FOLDER", "MOST_BYTES", "PICTURES", "look_of", "pictures", "text_of"]
+__all__ = ["FOLDER", "MOST_BYTES", "PICTURES", "pictures"]
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 MOST_BYTES: Final = 150_000
@@ -29,6 +30,10 @@ TEXT: Final = "Text"
 """The key of a page's text in a picture."""
 
 PARTS: Final = 24
+"""Of a picture's width, and of its height, that are compared by their brightness."""
+
+MOST_OFF: Final = 3.0
+"""How much brighter or darker they may be on average, of 255: fonts and edges may be another machine's."""
 
 
 class Picture(NamedTuple):
@@ -68,8 +73,26 @@ PICTURES: Final = (
 """The pages, in the order of the document."""
 
 
-async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
-    """PNGs by name, each with its page's text.
+class Made(NamedTuple):
+    """A picture that was made.
+
+    Attributes:
+        png: the file, with the page's text within it.
+    """
+
+    png: bytes
+
+    def against(self, stored: bytes) -> str:
+        """How another picture differs, by its page's text and from afar; "" if it doesn't."""
+        then, now = _text(stored).splitlines(), _text(self.png).splitlines()
+        if then != now:
+            return "\n".join(difflib.unified_diff(then, now, "the picture", "the page", lineterm="", n=1))
+        off = [abs(one - other) for one, other in zip(_look(stored), _look(self.png), strict=True)]
+        return f"{sum(off) / len(off):.1f} of 255 brighter or darker" if sum(off) > MOST_OFF * len(off) else ""
+
+
+async def pictures(wanted: Iterable[Picture]) -> dict[str, Made]:
+    """Pictures by name.
 
     Raises:
         AssertionError: a page complained, or isn't there.
@@ -99,9 +122,8 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
                 assert complaints == []
                 shown = page.locator(each.part) if each.part else page
                 words = await page.locator(each.part or "body").inner_text()
-                found[each.name] = _small(
-                    await shown.screenshot(animations="disabled", caret="hide"), _without_times(words)
-                )
+                png = await shown.screenshot(animations="disabled", caret="hide")
+                found[each.name] = Made(_small(png, _without_times(words)))
                 await page.close()
         finally:
             await browser.close()
@@ -120,7 +142,7 @@ def _small(png: bytes, text: str) -> bytes:
     return out.getvalue()
 
 
-def text_of(png: bytes) -> str:
+def _text(png: bytes) -> str:
     """What the page said that a picture was made of; "" if that isn't within it."""
     from PIL import Image
 
@@ -129,11 +151,11 @@ def text_of(png: bytes) -> str:
     return str(image.info.get(TEXT, ""))
 
 
-def look_of(png: bytes) -> list[int]:
-    """How a picture looks from afar: the brightness of 24 times 24 parts of it, which a font's edges hardly change."""
+def _look(png: bytes) -> bytes:
+    """How a picture looks from afar: the brightness of its parts, which the edges of letters hardly change."""
     from PIL import Image
 
-    return list(Image.open(io.BytesIO(png)).convert("L").resize((PARTS, PARTS), Image.Resampling.BOX).tobytes())
+    return Image.open(io.BytesIO(png)).convert("L").resize((PARTS, PARTS), Image.Resampling.BOX).tobytes()
 
 
 def _without_times(text: str) -> str:
@@ -145,9 +167,9 @@ def _without_times(text: str) -> str:
 def main() -> None:
     """Writes all of them."""
     CHROMIUM.require()
-    for name, png in asyncio.run(pictures(PICTURES)).items():
-        (FOLDER / f"console-{name}.png").write_bytes(png)
-        sys.stdout.write(f"docs/images/console-{name}.png: {len(png):,} bytes\n")
+    for name, made in asyncio.run(pictures(PICTURES)).items():
+        (FOLDER / f"console-{name}.png").write_bytes(made.png)
+        sys.stdout.write(f"docs/images/console-{name}.png: {len(made.png):,} bytes\n")
 
 
 if __name__ == "__main__":
