@@ -159,8 +159,9 @@ def _look(png: bytes) -> bytes:
 
 
 def _without_times(text: str) -> str:
-    """A page's text with a line a cell, without what another second, or another time of looking, changes."""
-    lines = (re.sub(r"\d[\d,.]*(?= (?:ms|s|min|h)\b)", "…", line).strip() for line in re.split(r"[\n\t]", text))
+    """A page's text, a line a cell, without the times and rates that another second changes."""
+    changing = r"\d[\d,.]* (?:ms|s|min|h|d)\b(?: \d+ (?:s|min|h)\b)*|\d[\d,.]*(?=/s\b)"
+    lines = (re.sub(changing, "…", line).strip() for line in re.split(r"[\n\t]", text))
     return "\n".join(filter(None, lines))
 
 
