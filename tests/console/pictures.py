@@ -131,10 +131,10 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, Made]:
 
 
 def _small(png: bytes, text: str) -> bytes:
-    """The same picture with 64 colours, which suffice for pages of text, and with the text."""
+    """The same picture with 256 colours, of which some are those of a few letters, and with the text."""
     from PIL import Image, PngImagePlugin
 
-    image = Image.open(io.BytesIO(png)).convert("RGB").quantize(64)
+    image = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
     told = PngImagePlugin.PngInfo()
     told.add_itxt(TEXT, text, zip=True)
     out = io.BytesIO()
