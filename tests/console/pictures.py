@@ -3,12 +3,15 @@
     python -m tests.console.pictures
 
 It writes docs/images/console-*.png of a cluster that is made up; it needs Chromium. A new page comes into `PICTURES`.
+Each file has within it the text of the page that it was made of, so that a test sees when the page says something else.
 """
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import io
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
@@ -24,6 +27,14 @@ __all__ = ["FOLDER", "MOST_BYTES", "PICTURES", "pictures"]
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 MOST_BYTES: Final = 150_000
 WIDTH: Final = 1280
+TEXT: Final = "Text"
+"""The key of a page's text in a picture."""
+
+PARTS: Final = 24
+"""Of a picture's width, and of its height, that are compared by their brightness."""
+
+MOST_OFF: Final = 3.0
+"""How much brighter or darker they may be on average, of 255: fonts and edges may be another machine's."""
 
 
 class Picture(NamedTuple):
@@ -34,6 +45,8 @@ class Picture(NamedTuple):
         path: of the page.
         height: of the picture, in pixels.
         paste: bytes that are put into the page's form first; "" for none.
+        width: of the page, in pixels.
+        dark: whether it is the page that people see who like it dark.
         part: what of the page is in the picture, by a selector of CSS; "" for all of it.
         kind: of console that has the page, one of `KINDS`.
         first: what is done on the page before.
@@ -43,6 +56,8 @@ class Picture(NamedTuple):
     path: str
     height: int = 720
     paste: str = ""
+    width: int = WIDTH
+    dark: bool = False
     part: str = ""
     kind: str = ""
     first: Callable[[Any], Awaitable[None]] | None = None
@@ -63,6 +78,7 @@ async def _confirm(page: Any) -> None:
 
 PICTURES: Final = (
     Picture("groups", "/groups", 420),
+    Picture("phone", "/groups", 844, width=390, dark=True),
     Picture("group", "/group?id=flight-delays", 1_150),
     Picture("topology", "/group?id=flight-delays", part=".topology"),
     Picture("placement", "/group/placement?id=flight-delays&add=1", 1_450),
@@ -75,8 +91,26 @@ PICTURES: Final = (
 """The pages, in the order of the document."""
 
 
-async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
-    """PNGs by name, of light pages 1,280 pixels wide.
+class Made(NamedTuple):
+    """A picture that was made.
+
+    Attributes:
+        png: the file, with the page's text within it.
+    """
+
+    png: bytes
+
+    def against(self, stored: bytes) -> str:
+        """How another picture differs, by its page's text and from afar; "" if it doesn't."""
+        then, now = _text(stored).splitlines(), _text(self.png).splitlines()
+        if then != now:
+            return "\n".join(difflib.unified_diff(then, now, "the picture", "the page", lineterm="", n=1))
+        off = [abs(one - other) for one, other in zip(_look(stored), _look(self.png), strict=True)]
+        return f"{sum(off) / len(off):.1f} of 255 brighter or darker" if sum(off) > MOST_OFF * len(off) else ""
+
+
+async def pictures(wanted: Iterable[Picture]) -> dict[str, Made]:
+    """Pictures by name.
 
     Raises:
         AssertionError: a page complained, or isn't there.
@@ -92,8 +126,8 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
         browser = await driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         try:
             for each in wanted:
-                viewport = {"width": WIDTH, "height": each.height}
-                page = await browser.new_page(viewport=viewport, color_scheme="light")
+                viewport = {"width": each.width, "height": each.height}
+                page = await browser.new_page(viewport=viewport, color_scheme="dark" if each.dark else "light")
                 complaints: list[str] = []
                 page.on("pageerror", lambda error, heard=complaints: heard.append(str(error)))
                 answer = await page.goto(f"http://127.0.0.1:{consoles[each.kind].port}{each.path}")
@@ -108,29 +142,56 @@ async def pictures(wanted: Iterable[Picture]) -> dict[str, bytes]:
                     await each.first(page)
                 assert complaints == []
                 shown = page.locator(each.part) if each.part else page
-                found[each.name] = _small(await shown.screenshot(animations="disabled", caret="hide"))
+                words = await page.locator(each.part or "body").inner_text()
+                png = await shown.screenshot(animations="disabled", caret="hide")
+                found[each.name] = Made(_small(png, _without_times(words)))
                 await page.close()
         finally:
             await browser.close()
     return found
 
 
-def _small(png: bytes) -> bytes:
-    """The same picture with 64 colours, which suffice for pages of text."""
+def _small(png: bytes, text: str) -> bytes:
+    """The same picture with 256 colours, of which some are those of a few letters, and with the text."""
+    from PIL import Image, PngImagePlugin
+
+    image = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+    told = PngImagePlugin.PngInfo()
+    told.add_itxt(TEXT, text, zip=True)
+    out = io.BytesIO()
+    image.save(out, "PNG", optimize=True, pnginfo=told)
+    return out.getvalue()
+
+
+def _text(png: bytes) -> str:
+    """What the page said that a picture was made of; "" if that isn't within it."""
     from PIL import Image
 
-    image = Image.open(io.BytesIO(png)).convert("RGB").quantize(64)
-    out = io.BytesIO()
-    image.save(out, "PNG", optimize=True)
-    return out.getvalue()
+    image = Image.open(io.BytesIO(png))
+    image.load()
+    return str(image.info.get(TEXT, ""))
+
+
+def _look(png: bytes) -> bytes:
+    """How a picture looks from afar: the brightness of its parts, which the edges of letters hardly change."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(png)).convert("L").resize((PARTS, PARTS), Image.Resampling.BOX).tobytes()
+
+
+def _without_times(text: str) -> str:
+    """A page's text, a line a cell, without the times and rates that another second changes."""
+    changing = r"\d[\d,.]* (?:ms|s|min|h|d)\b(?: \d+ (?:s|min|h)\b)*|\d[\d,.]*(?=/s\b)"
+    lines = (re.sub(changing, "…", line).strip() for line in re.split(r"[\n\t]", text))
+    return "\n".join(filter(None, lines))
 
 
 def main() -> None:
     """Writes all of them."""
     CHROMIUM.require()
-    for name, png in asyncio.run(pictures(PICTURES)).items():
-        (FOLDER / f"console-{name}.png").write_bytes(png)
-        sys.stdout.write(f"docs/images/console-{name}.png: {len(png):,} bytes\n")
+    for name, made in asyncio.run(pictures(PICTURES)).items():
+        (FOLDER / f"console-{name}.png").write_bytes(made.png)
+        sys.stdout.write(f"docs/images/console-{name}.png: {len(made.png):,} bytes\n")
 
 
 if __name__ == "__main__":

@@ -42,6 +42,8 @@ RUNS: Final = {
     "both": ("make demo test", "root"),
 }
 USUAL: Final = ["demo", "test", "user"]
+SAID: Final = {"make demo": re.compile(r"the console shows all that happens: http://\S+/group\?id=\S+$", re.MULTILINE)}
+"""What a command's output has in it."""
 TABLE_OF_MISSING: Final = re.compile(r"^ *Tests that were left out *\n(?:[┏┃┡│└├╇].*\n)+", re.MULTILINE)
 
 
@@ -58,12 +60,13 @@ class Finding:
     outcome: left_out.Outcome | None
     log: Path
     missing: str = ""
+    silent: bool = False
 
     @property
     def is_good(self) -> bool:
-        """Root installs what is missing, so that nothing is left out."""
+        """Root installs what is missing, so that nothing is left out; and all is said that should be."""
         complete = self.user != "root" or self.outcome is None or not self.outcome.left_out
-        return self.code == 0 and complete
+        return self.code == 0 and complete and not self.silent
 
     @property
     def who(self) -> str:
@@ -77,7 +80,8 @@ class Finding:
         if self.outcome:
             found = self.outcome
             counts = (f"{found.passed:,}", f"{found.failed:,}", f"{found.left_out.total():,}")
-        said = "good" if self.is_good else f"exit code {self.code}" if self.code else "left tests out"
+        wrong = "said no address of the console" if self.silent else "left tests out"
+        said = "good" if self.is_good else f"exit code {self.code}" if self.code else wrong
         return (self.title, self.python, self.command, self.who, f"{minutes}:{seconds:02}", *counts, said)
 
 
@@ -110,8 +114,15 @@ def carry_out(
             root.remove()
     if keep:
         say(f"kept: {root.directory}")
-    shown = TABLE_OF_MISSING.search(log.read_text(errors="replace"))
-    return Finding(release.title, python, command, user, seconds, code, outcome, log, shown[0] if shown else "")
+    output = log.read_text(errors="replace")
+    shown = TABLE_OF_MISSING.search(output)
+    silent = is_silent(command, output)
+    return Finding(release.title, python, command, user, seconds, code, outcome, log, shown[0] if shown else "", silent)
+
+
+def is_silent(command: str, output: str) -> bool:
+    """Whether the output lacks what the command should say: the demo, where the console is."""
+    return any(command.startswith(of) and not said.search(output) for of, said in SAID.items())
 
 
 def python_of(clone: Path) -> str:
@@ -161,6 +172,21 @@ def can_mount() -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+def here(command: str) -> int:
+    """Runs it on this machine, and passes on what it says; its exit code, or 1 if it doesn't say what it should."""
+    lines: list[str] = []
+    with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            sys.stdout.write(line)
+            sys.stdout.flush()
+    if process.returncode == 0 and is_silent(command, "".join(lines)):
+        sys.stdout.write("It hasn't said where the console is.\n")
+        return 1
+    return process.returncode
+
+
 def main() -> int:
     """Run all that is asked for; 1 if a command failed, or as root left tests out."""
     parser = argparse.ArgumentParser(prog="python -m tests.fresh", description=__doc__.partition("\n")[0])
@@ -177,7 +203,7 @@ def main() -> int:
         machine = able_machine()
     except (MirrorError, RootError) as error:
         console.print(str(error), soft_wrap=True)
-        return subprocess.run(["sh", "-c", options.otherwise], check=False).returncode if options.otherwise else 1
+        return here(options.otherwise) if options.otherwise else 1
     findings: list[Finding] = []
     try:
         for system in options.systems:

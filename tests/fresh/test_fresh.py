@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fresh.__main__ import TABLE_OF_MISSING, can_mount
+from tests.fresh.__main__ import RUNS, TABLE_OF_MISSING, can_mount, here, is_silent
 from tests.fresh.machine import (
     KEYRING,
     Machine,
@@ -136,6 +136,28 @@ def test_the_table_of_what_was_left_out_is_found_in_a_log() -> None:
     table = "    Tests that were left out   \n┏━━┓\n┃ x┃\n┡━━┩\n│ 1│\n└──┘\n"
     found = TABLE_OF_MISSING.search(f"before\n{table}3 tests passed\n")
     assert found and found[0] == table
+
+
+ADDRESS = "   the console shows all that happens: http://127.0.0.1:41234/group?id=flight-delays"
+
+
+def test_the_demo_has_to_say_where_the_console_is() -> None:
+    assert [name for name, (command, _) in RUNS.items() if is_silent(command, "broker on 127.0.0.1")] == [
+        "demo",
+        "both",
+    ]
+    assert not any(is_silent(command, f"before\n{ADDRESS}\nafter") for command, _ in RUNS.values())
+
+
+@pytest.mark.parametrize(("command", "code"), [("make demo", 1), (f"make demo; echo '{ADDRESS}'", 0), ("exit 3", 3)])
+def test_so_does_the_demo_on_this_machine(
+    command: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "make").write_text("#!/bin/sh\necho made\n")
+    (tmp_path / "make").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert here(command) == code
+    assert ("hasn't said" in capsys.readouterr().out) == (code == 1)
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not can_mount(), reason="a process can have mounts of its own only for root")

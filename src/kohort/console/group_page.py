@@ -98,7 +98,7 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
         else ("Partition", ">Committed", ">End", ">Lag", ">Without a commit", "Member"),
         "The group has no offsets.",
     )
-    events = Heading("events", "What has happened", ("Seen", "What"), "Nothing, since the console looks.")
+    events = Heading("events", "What has happened", ("Seen", "What"), "Nothing since the console began to look.")
     match kind:
         case GroupType.STREAMS:
             columns = ("Member", "Client", "Host", "Process", ">Epoch", "On the way to", ">To restore")
@@ -115,7 +115,7 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
                     "moves",
                     "What has moved",
                     ("Seen", "Task", "From", "To"),
-                    "No task has got another member since the console looks.",
+                    "No task has got another member since the console began to look.",
                 ),
                 events,
                 by_topic,

@@ -1,4 +1,4 @@
-"""The console beside the demo: where it is while the demo runs, and its chart for the page at the end."""
+"""The console beside the demo: where it is while the demo runs, and its pictures for the page at the end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Final
 from urllib.parse import urlencode
 
@@ -23,6 +24,11 @@ _ANSWER: Final = 5.0
 _LINE: Final = re.compile(r'<polyline points="([0-9., ]+)"')
 _BOX: Final = re.compile(r'<svg viewBox="([0-9 -]+)"')
 _TEXT: Final = re.compile(r'data-text="chart_text">([^<]*)<')
+_TASKS_BOX: Final = re.compile(r'<svg viewBox="([0-9 ]+)" data-viewbox="timeline_box"')
+_TASKS_BARS: Final = re.compile(r'<path class="([a-z-]+ colour-[0-9]+)" d="([Mhvz0-9.,-]+)" data-d="timeline ')
+_TASKS_NAMES: Final = re.compile(r'<text x="([0-9]+)" y="([0-9]+)" data-text="timeline [a-z]+ [0-9]+">([^<]+)<')
+_TASKS_TEXT: Final = re.compile(r'data-text="timeline_text">([^<]*)<')
+_COLOURS: Final = re.compile(r"^\.colour-[0-9]+ \{[^}]*\}$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,38 @@ class LagChart:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskLine:
+    """The group's tasks over time, as its page in the console draws them.
+
+    Attributes:
+        box: the SVG's view box.
+        bars: the classes of each path, which say role and member, and the path.
+        names: x, y and text of tasks, and of the members that have them.
+        text: what it says below.
+    """
+
+    box: str
+    bars: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str, str], ...]
+    text: str
+
+    @classmethod
+    def of(cls, page: str) -> TaskLine | None:
+        """The picture on a group's page; None if there is none, or nothing in it yet."""
+        box, text = _TASKS_BOX.search(page), _TASKS_TEXT.search(page)
+        bars = tuple((each[1], each[2]) for each in _TASKS_BARS.finditer(page))
+        if box is None or text is None or not bars:
+            return None
+        names = tuple((each[1], each[2], html.unescape(each[3])) for each in _TASKS_NAMES.finditer(page))
+        return cls(box[1], bars, names, html.unescape(text[1]))
+
+
+def member_colours() -> str:
+    """The rules of the console's style sheet that give members their colours."""
+    return "\n".join(_COLOURS.findall((files("kohort.console") / "static" / "console.css").read_text()))
+
+
+@dataclass(frozen=True, slots=True)
 class DemoConsole:
     """The console.
 
@@ -64,12 +102,13 @@ class DemoConsole:
         """The address of the application's group."""
         return f"{self.address}group?{urlencode({'id': APPLICATION})}"
 
-    async def lag_chart(self) -> LagChart | None:
-        """The chart as it is now; None if it can't be had, without which the demo goes on."""
+    async def pictures(self) -> tuple[LagChart | None, TaskLine | None]:
+        """The group's lag and tasks over time as they are now; None for what can't be had: the demo goes on without."""
         try:
-            return LagChart.of(await asyncio.to_thread(self._page))
+            page = await asyncio.to_thread(self._page)
         except OSError:
-            return None
+            return None, None
+        return LagChart.of(page), TaskLine.of(page)
 
     def _page(self) -> str:
         with urllib.request.urlopen(self.group, timeout=_ANSWER) as answer:

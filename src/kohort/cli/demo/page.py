@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kohort.cli.demo.console import LagChart
+from kohort.cli.demo.console import LagChart, TaskLine, member_colours
 
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -28,9 +28,16 @@ _PAGE: Final = """<!doctype html>
   dd {{ margin: 0; font-size: 1.35rem; font-weight: 600; }}
   figure {{ margin: 0 0 1.5rem; padding: 1rem; }}
   img {{ display: block; width: 100%; height: auto; }}
-  svg {{ display: block; width: 100%; height: 9rem; }}
+  svg {{ display: block; width: 100%; }}
+  .lag {{ height: 9rem; }}
   polyline {{ fill: none; stroke: #1d4f91; stroke-width: 2; vector-effect: non-scaling-stroke; }}
   figcaption {{ color: #52606d; font-size: .85rem; }}
+  .tasks {{ overflow-x: auto; }}
+  .tasks svg {{ min-width: 40rem; }}
+  .tasks text {{ fill: #1f2933; font-size: 12px; }}
+  .tasks path {{ fill: var(--colour); }}
+  .tasks .warm-up {{ opacity: .5; }}
+  {colours}
   pre {{ padding: 1rem 1.25rem; overflow-x: auto; font-size: .85rem; line-height: 1.45; }}
 </style>
 <main>
@@ -57,6 +64,7 @@ def write_page(
     program: Path,
     lag: LagChart | None = None,
     console: str | None = None,
+    tasks: TaskLine | None = None,
 ) -> Path:
     """Writes the page.
 
@@ -68,32 +76,43 @@ def write_page(
         program: the application's source.
         lag: the lag over time, from the group's page in the console.
         console: where that page is, if it stays.
+        tasks: the tasks over time, from there.
     """
     text = _PAGE.format(
         colour="#1f7a4d" if good else "#c81e4a",
         verdict=html.escape(verdict),
         facts="".join(f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>" for name, value in facts),
         figures="\n  ".join(_figure(chart, alt) for chart, alt in charts),
-        console=_console(lag, console),
+        console=_console(lag, tasks, console),
+        colours="" if tasks is None else member_colours(),
         program=html.escape(program.read_text()),
     )
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def _console(lag: LagChart | None, address: str | None) -> str:
-    """What the console shows of the group: its chart, and the way there."""
+def _console(lag: LagChart | None, tasks: TaskLine | None, address: str | None) -> str:
+    """What the console shows of the group: who has had which task, its lag, and the way there."""
     parts = []
+    if tasks is not None:
+        bars = "".join(f'<path class="{html.escape(of)}" d="{html.escape(path)}"></path>' for of, path in tasks.bars)
+        names = "".join(f'<text x="{x}" y="{y}">{html.escape(name)}</text>' for x, y, name in tasks.names)
+        parts.append(
+            "<h2>Which instance has had which task, in the console</h2>\n  "
+            f'<figure><div class="tasks" role="region" aria-label="Tasks over time" tabindex="0">'
+            f'<svg viewBox="{html.escape(tasks.box)}" role="img" aria-label="Tasks over time">{bars}{names}</svg></div>'
+            f"<figcaption>{html.escape(tasks.text)}</figcaption></figure>"
+        )
     if lag is not None:
         parts.append(
             "<h2>The group's lag over time, in the console</h2>\n  "
-            f'<figure><svg viewBox="{html.escape(lag.box)}" preserveAspectRatio="none" aria-hidden="true">'
+            f'<figure><svg class="lag" viewBox="{html.escape(lag.box)}" preserveAspectRatio="none" aria-hidden="true">'
             f'<polyline points="{html.escape(lag.points)}"></polyline></svg>'
             f"<figcaption>{html.escape(lag.text)}</figcaption></figure>"
         )
     if address is not None:
         link = html.escape(address)
-        parts.append(f'<p>While the demo goes on, the console has this chart and more: <a href="{link}">{link}</a></p>')
+        parts.append(f'<p>While the demo goes on, these and more are in the console: <a href="{link}">{link}</a></p>')
     return "\n  ".join(parts)
 
 

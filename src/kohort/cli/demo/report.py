@@ -15,7 +15,7 @@ from kohort.cli.client.tables import table
 from kohort.cli.demo.charts.delays import draw_delays
 from kohort.cli.demo.charts.instances import draw_instances
 from kohort.cli.demo.compare import Groups
-from kohort.cli.demo.console import LagChart
+from kohort.cli.demo.console import LagChart, TaskLine
 from kohort.cli.demo.instances import Instance
 from kohort.cli.demo.page import write_page
 from kohort.cli.demo.plan import SETTINGS, Plan, program
@@ -38,6 +38,7 @@ class Outcome:
         took: seconds since the start.
         lag: the lag over time, as the console has drawn it; None without it.
         console: where the group's page is, if the console goes on.
+        tasks: the tasks over time, as the console has drawn them; None without it.
     """
 
     plan: Plan
@@ -49,6 +50,7 @@ class Outcome:
     took: float
     lag: LagChart | None = None
     console: str | None = None
+    tasks: TaskLine | None = None
 
     @property
     def verdict(self) -> str:
@@ -88,6 +90,7 @@ def print_report(outcome: Outcome) -> int:
         program=program(),
         lag=outcome.lag,
         console=outcome.console,
+        tasks=outcome.tasks,
     )
     for name, file in (("Delays", delays), ("Instances", instances), ("Both, and the program", page)):
         out.print(Text(f"   {name}: {file}"), soft_wrap=True)

@@ -79,10 +79,10 @@ async def run_demo(plan: Plan) -> int:
         _say("The result, beside a batch job: plain Spark over the CSV files")
         stream = {topic: await read_groups(servers, topic, columns) for topic, columns in KEYS.items()}
         found = differences(stream, await _batch_result(batch, result))
-        lag = None if console is None else await console.lag_chart()
+        lag, tasks = (None, None) if console is None else await console.pictures()
         at = None if console is None or not plan.keep else console.group
         took = time.monotonic() - began
-        outcome = Outcome(plan, servers, instances, watch.killed, stream, found, took, lag, at)
+        outcome = Outcome(plan, servers, instances, watch.killed, stream, found, took, lag, at, tasks)
         code = print_report(outcome)
         if plan.keep:
             print_next_steps(outcome)
