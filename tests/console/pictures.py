@@ -86,6 +86,11 @@ PICTURES: Final = (
     Picture("topics", "/topics", 440),
     Picture("topic", "/topic?name=orders", 900),
     Picture("records", "/records?topic=flight-delays-by-origin-changelog&field=state.n+%3D+2", 560),
+    Picture("stores", "/group/stores?id=flight-delays&store=flight-delays-by-origin", 800, kind="stores"),
+    Picture("change", "/change?group=nightly-export", 1_000, kind="writes"),
+    Picture("plan", "/change?group=nightly-export", 520, kind="writes", first=_show_plan),
+    Picture("done", "/change?group=nightly-export", 240, kind="writes", first=_confirm),
+    Picture("login", "/login?next=%2Fgroups", 400, kind="login"),
     Picture("wire", "/wire", 1_080, "00 00 00 15 00 0c 00 04 00 00 00 05 00 01 62 00 06 67 72 6f 75 70 00 00 00"),
 )
 """The pages, in the order of the document."""
