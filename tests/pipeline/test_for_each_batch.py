@@ -96,14 +96,13 @@ def test_a_database_that_keeps_the_ids_with_the_rows_has_each_row_once(
 
     def sink(rows: DataFrame, batch_id: str) -> None:
         before, after = next(failing, (False, False))
-        with closing(sqlite3.connect(file)) as database:
-            with database:
-                if database.execute("INSERT INTO batches VALUES (?) ON CONFLICT DO NOTHING", [batch_id]).rowcount:
-                    database.executemany("INSERT INTO payments VALUES (?)", [(row.n,) for row in rows.collect()])
-                else:
-                    passed_over.append(batch_id)
-                if before:
-                    raise RuntimeError("nothing of it is in the database")
+        with closing(sqlite3.connect(file)) as database, database:
+            if database.execute("INSERT INTO batches VALUES (?) ON CONFLICT DO NOTHING", [batch_id]).rowcount:
+                database.executemany("INSERT INTO payments VALUES (?)", [(row.n,) for row in rows.collect()])
+            else:
+                passed_over.append(batch_id)
+            if before:
+                raise RuntimeError("nothing of it is in the database")
         if after:
             raise RuntimeError("all of it is in the database")
 
