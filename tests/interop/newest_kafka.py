@@ -58,6 +58,12 @@ class NewestKafka(ApacheKafka):
         super().__init__(directory, QUICK_GROUPS | SMALL | dict(settings or {}), FLAGS)
 
 
+class Kafka42(NewestKafka):
+    """Apache Kafka 4.2, the first one with share groups by default and renewed locks: a node as of the base class."""
+
+    project = "kafka"
+
+
 class SecureKafka(NewestKafka):
     """A node that also listens with TLS and SASL; its transactions are those of older clusters."""
 

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -58,6 +61,15 @@ class Topic:
         found = self.administer(lambda admin: admin.group_offsets.committed("g"))
         return {at: each.offset for at, each in found.items()}
 
+    def lag(self) -> dict[int, int]:
+        """By partition, as librdkafka's administrator sees it: the topic's end, and what the group has committed."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "enable.metrics.push": False})
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("g")])
+        committed = {(each.topic, each.partition): each.offset for each in asked["g"].result(10).topic_partitions}
+        latest = {confluent_kafka.TopicPartition(topic, n): OffsetSpec.latest() for topic, n in committed}
+        ends = {at.partition: future.result(10).offset for at, future in admin.list_offsets(latest).items()}
+        return {n: ends[n] - offset for (_, n), offset in committed.items()}
+
 
 class Sink:
     """A table that takes each micro-batch once, by its id; fails once after it has taken `failing`."""
@@ -95,11 +107,13 @@ def test_what_is_there_is_read_in_micro_batches_and_shown_as_a_groups_progress(t
     assert sorted(sink.rows, key=int) == topic.written
     assert topic.committed() == {T0: 25, TopicPartition("t", 1): 25}
     topic.write(4)
+    assert topic.lag() == {0: 2, 1: 2}
     query = topic.start(sink, maxOffsetsPerTrigger="20", groupId="g")
     query.awaitTermination()
     assert sink.batches[3] == topic.written[50:]
     assert query.lastProgress is not None
     assert topic.committed() == {T0: 27, TopicPartition("t", 1): 27}
+    assert topic.lag() == {0: 0, 1: 0}
 
 
 def test_a_micro_batch_that_failed_after_its_sink_is_the_same_again(topic: Topic) -> None:

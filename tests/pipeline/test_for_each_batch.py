@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -73,6 +75,47 @@ def test_rows_come_as_they_are_and_again_with_their_id_when_an_epoch_fails(
         assert place == f"payments-{numbers[0] % 2}"
         assert int(end) - int(start) == len(numbers)
     assert len(heard.forgiven) == 1
+
+
+def test_a_database_that_keeps_the_ids_with_the_rows_has_each_row_once(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    """As the guide says it, in SQLite: one try fails before the database's commit, the next one after it."""
+    servers = kohort_fresh_broker.bootstrap_servers
+    create_topics(servers, "payments", partitions=1)
+    sending = producer(servers)
+    for n in range(60):
+        sending.produce("payments", b'{"n": %d}' % n, partition=0)
+    sending.flush()
+    file = tmp_path / "sink.db"
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("CREATE TABLE batches (id TEXT PRIMARY KEY)")
+        database.execute("CREATE TABLE payments (n INTEGER)")
+    failing = iter([(True, False), (False, True)])
+    passed_over: list[str] = []
+
+    def sink(rows: DataFrame, batch_id: str) -> None:
+        before, after = next(failing, (False, False))
+        with closing(sqlite3.connect(file)) as database, database:
+            if database.execute("INSERT INTO batches VALUES (?) ON CONFLICT DO NOTHING", [batch_id]).rowcount:
+                database.executemany("INSERT INTO payments VALUES (?)", [(row.n,) for row in rows.collect()])
+            else:
+                passed_over.append(batch_id)
+            if before:
+                raise RuntimeError("nothing of it is in the database")
+        if after:
+            raise RuntimeError("all of it is in the database")
+
+    app = StreamsApp("kept", bootstrap_servers=servers, state_dir=tmp_path / "state")
+    app.stream("payments", schema="n BIGINT").for_each_batch(sink)
+    heard = Forgiving()
+    run_until(app, spark, heard, lambda: heard.total("records") >= 60)
+    with closing(sqlite3.connect(file)) as database:
+        rows = [n for (n,) in database.execute("SELECT n FROM payments ORDER BY n")]
+        ids = [each for (each,) in database.execute("SELECT id FROM batches")]
+    assert rows == list(range(60))
+    assert len(heard.forgiven) == 2
+    assert len(passed_over) == 1 and passed_over[0] in ids
 
 
 def test_rows_that_lose_their_task_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,14 +10,27 @@ from typing import Any
 from urllib.parse import quote
 
 import confluent_kafka
+import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
-from kohort.spark import StreamsApp, avg, count, max_, window
+from kohort.spark import StreamsApp, avg, count, list_state, max_, session, value_state, window
 from kohort.testing.broker import Broker
 
 from .applications import Heard, create_topics, members_of, run_until
 
 FLIGHTS = 300
+ORDER = "id STRING, city STRING, item STRING, price INT, at TIMESTAMP"
+ASKED = (
+    "once/York,tea", "best?group=York", "seen-last/York", "seen-items?group=York", "paid-left?key=1",
+    "rated-versions?group=York", "visits?key=York",
+)  # fmt: skip
+"""Paths to what steps have, of each of which there is a row."""
+INNER = (
+    "visits-due", "visits-sessions/York", "paid-clock", "paid-unmatched?limit=1", "seen-timers/York", "seen-items-ttl",
+    "rated-pending", "rated-ending",
+)  # fmt: skip
+"""Stores that steps keep for themselves."""
 SCHEMA = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
 
 
@@ -60,6 +73,72 @@ def test_queries_answer_what_the_changelogs_say(
     assert answers["/stores/airlines/" + quote("Ä/1", safe="")]["value"] == {"carrier": "Ä/1", "name": "ÄÄ"}
     assert answers["/stores/airlines/XX"] == {"error": "no such key", "message": "airlines has no key XX"}
     assert answers["/health"]["status"] == "running"
+
+
+@pytest.mark.long
+def test_what_steps_with_state_have_can_be_asked_for_but_not_what_they_keep_for_themselves(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    servers = kohort_fresh_broker.bootstrap_servers
+    create_topics(servers, "orders", "payments", "rates", partitions=1)
+    app = StreamsApp("steps", bootstrap_servers=servers, state_dir=tmp_path, application_server="127.0.0.1:0")
+    orders = app.stream("orders", schema=ORDER, key="city", event_time="at")
+    payments = app.stream("payments", schema="id STRING, paid INT, `when` TIMESTAMP", event_time="when")
+    rates = app.table("rates", schema="city STRING, rate DOUBLE", key="city")
+    by_city = orders.group_by("city")
+    orders.dedupe("city", "item", within="forever", name="once").group_by("city").top(2, by="price", name="best").to(
+        "o"
+    )
+    states = {"last": value_state("item STRING"), "items": list_state("item STRING", ttl="1 day")}
+    by_city.process("seen", _seen, output="city STRING", states=states, timers=True).to("o")
+    orders.join_stream(payments, "id", within="1 hour", grace="1 minute", how="left", name="paid").to("o")
+    orders.join_as_of(rates, "city", history="1 day", grace="1 hour", how="left", name="rated").to("o")
+    in_visits = orders.group_by("city", session("at", "30 minutes", grace="1 minute", retention="1 day"))
+    in_visits.aggregate("visits", n=count())
+
+    sending = confluent_kafka.Producer({"bootstrap.servers": servers})
+    sending.produce("rates", b'{"city":"York","rate":0.5}', b"York", timestamp=1_700_000_000_000)
+    for number, (item, price) in enumerate((("tea", 5), ("jam", 7), ("tea", 5)), 1):
+        order = {"id": str(number), "city": "York", "item": item, "price": price, "at": f"2026-01-01T05:0{number}:00Z"}
+        sending.produce("orders", json.dumps(order), b"York")
+    sending.flush()
+    answers: dict[str, Any] = {}
+
+    def all_there() -> bool:
+        members = members_of(servers, "steps")
+        if not members or members[0].streams is None or members[0].streams.endpoint is None:
+            return False
+        host, port = members[0].streams.endpoint
+        for path in (*ASKED, *INNER):
+            answers[path] = _get(f"http://{host}:{port}/stores/{path}")
+        return sum(row["value"]["n"] for row in _rows(answers["visits?key=York"])) == 3 and all(
+            _rows(answers[path]) for path in ASKED
+        )
+
+    heard = Heard()
+    run_until(app, spark, heard, all_there)
+    assert not heard.failures
+    assert [path for path in ASKED if not _rows(answers[path])] == []
+    assert [row["value"]["item"] for row in _rows(answers["best?group=York"])] == ["jam", "tea"]
+    assert _rows(answers["seen-last/York"])[0]["value"]["item"] == "tea"
+    for path in INNER:
+        store = path.partition("/")[0]
+        assert answers[path]["error"] == "store can't be asked for", answers[path]
+        assert answers[path]["message"].startswith(f"{store!r} is what a step keeps for itself; its changelog has it.")
+
+
+def _rows(answer: Any) -> list[Any]:
+    """The rows of an answer: of a key one, if it is there."""
+    found: list[Any] = answer.get("rows", [answer] if "value" in answer else [])
+    return found
+
+
+def _seen(rows: pa.Table, state: Any) -> pa.Table:
+    if rows.num_rows:
+        state["last"].put(rows.select(["city", "item"]).slice(rows.num_rows - 1))
+        state["items"].append(rows.select(["city", "item"]))
+        state.timers.set(rows.select(["city", "at"]).slice(rows.num_rows - 1))
+    return rows.select(["city"])
 
 
 def _ask(servers: str, answers: dict[str, Any]) -> bool:

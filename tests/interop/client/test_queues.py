@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from kohort.client import Admin
 from kohort.protocol.errors import KafkaError
-from tests.tools import JAVA
+from tests.tools import JAVA, MAVEN
 
 from ...waiting import eventually
 from ..servers import Server
@@ -27,6 +28,8 @@ from ..topics import create_topic
 JOBS = 200
 WORKERS = 3
 REJECTED = {number for number in range(JOBS) if number % 50 == 7}
+LONG_JOBS, LONG_MS = 6, 2_000
+"""Jobs that are taken together, and take more than twice the time of a lock."""
 LOCK = {"group.share.min.record.lock.duration.ms": "1000", "group.share.record.lock.duration.ms": "5000"}
 
 
@@ -59,8 +62,8 @@ class Results:
         """The processes that have done some."""
         return {worker for workers in self.done.values() for worker in workers}
 
-    def complete(self) -> bool:
-        return len(self.read().done) + len(self.dead) == JOBS
+    def complete(self, jobs: int = JOBS) -> bool:
+        return len(self.read().done) + len(self.dead) == jobs
 
     def close(self) -> None:
         self._consumer.close()
@@ -77,10 +80,10 @@ def members_of(servers: str, group: str) -> list[Any]:
     return asyncio.run(described())
 
 
-def produce(servers: str, topic: str) -> None:
+def produce(servers: str, topic: str, jobs: int = JOBS, ms: int = 100) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": servers})
-    for number in range(JOBS):
-        producer.produce(topic, json.dumps({"id": number, "ms": 100}).encode())
+    for number in range(jobs):
+        producer.produce(topic, json.dumps({"id": number, "ms": ms}).encode())
     assert not producer.flush(30)
 
 
@@ -117,14 +120,16 @@ class Workers:
             each.wait()
 
 
-@pytest.fixture(params=["kohort", "kafka"])
+@pytest.fixture(params=["kohort", "kafka", "kafka-4.2"])
 def queue_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     """One whose locks are short, so that what a killed worker had comes again soon."""
-    from ..newest_kafka import NewestKafka, running
+    from ..newest_kafka import Kafka42, NewestKafka, running
     from ..servers import new_server
 
-    if request.param == "kafka":
-        with running(NewestKafka(tmp_path / "kafka", LOCK)) as node:
+    if request.param != "kohort":
+        MAVEN.require()
+        kafka = Kafka42 if request.param == "kafka-4.2" else NewestKafka
+        with running(kafka(tmp_path / "kafka", LOCK)) as node:
             yield node
     else:
         server = new_server(tmp_path / "server", LOCK)
@@ -172,3 +177,30 @@ def test_three_workers_on_one_partition_lose_nothing_when_one_is_killed_amid_its
         each.send_signal(signal.SIGTERM)
     assert [each.wait(60) for each in workers.running] == [0, 0], workers.said()
     assert "accepted" in workers.said()
+
+
+@pytest.mark.long
+def test_jobs_that_outlast_their_locks_are_done_once(queue_broker: Server, workers: Workers) -> None:
+    """Another worker waits for what comes free: nothing does, since the locks are renewed."""
+    application, servers = workers.application, queue_broker.bootstrap
+    for _ in range(2):
+        workers.start()
+    results = Results(servers, application)
+    try:
+        eventually(lambda: len(members_of(servers, application)) == 2, within=120)
+        produce(servers, f"{application}-jobs", LONG_JOBS, LONG_MS)
+        eventually(lambda: results.complete(LONG_JOBS), within=120)
+        for each in workers.running:
+            each.send_signal(signal.SIGTERM)
+        assert [each.wait(60) for each in workers.running] == [0, 0], workers.said()
+        results.read()
+    except AssertionError as error:
+        error.add_note(workers.said())
+        raise
+    finally:
+        results.close()
+    assert not results.dead
+    assert {job: len(done) for job, done in results.done.items()} == dict.fromkeys(range(LONG_JOBS), 1)
+    said = workers.said()
+    assert re.search(r"[1-9]\d* renewed", said), said
+    assert "lost" not in said, said

@@ -79,6 +79,9 @@ class FakeInstance:
     def stores(self) -> Mapping[str, StoreInfo]:
         return STORES
 
+    def inner_stores(self) -> Collection[str]:
+        return {"visits-due"}
+
     def partitions(self, subtopology: str) -> int | None:
         return self.count
 

@@ -414,6 +414,8 @@ def test_a_range_that_lacks_a_partition() -> None:
         ("/stores/delays/%FF@2013-01-01", 400, "not Unicode"),
         ("/stores/delays/%ED%A0%80@2013-01-01", 400, "not Unicode"),
         ("/stores/nothing/x", 404, "it has: airlines, delays, planes, routes"),
+        ("/stores/visits-due/x", 404, "'visits-due' is what a step keeps for itself; its changelog has it"),
+        ("/stores/visits-due", 404, "Those that can be: airlines, delays, planes, routes"),
         ("/stores/%FF/x", 404, "no store"),
         ("/stores//x", 404, "no such page"),
         ("/stores/../health", 404, ""),

@@ -165,6 +165,9 @@ class QueryServer(BoundedServer):
         info = self._stores().get(name)
         if info is None:
             known = ", ".join(sorted(self._stores())) or "none"
+            if name in self._instance.inner_stores():
+                kept = f"{name!r} is what a step keeps for itself; its changelog has it. Those that can be: {known}"
+                return _failure(404, "store can't be asked for", kept)
             return _failure(404, "no such store", f"the application has no store {name!r}; it has: {known}")
         count = 1 if info.subtopology is None else self._instance.partitions(info.subtopology)
         if count is None:

@@ -92,6 +92,9 @@ class Queryable(Protocol):
     def stores(self) -> Mapping[str, StoreInfo]:
         """The stores of the program by name, as `store_infos(program)` returns them."""
 
+    def inner_stores(self) -> Collection[str]:
+        """The names of those that steps keep for themselves, as `inner_stores(program)` returns them."""
+
     def partitions(self, subtopology: str) -> int | None:
         """How many tasks a subtopology has, and so partitions of its stores; None while unknown."""
 

@@ -14,6 +14,12 @@ def store_infos(program: Program) -> dict[str, StoreInfo]:
     return {info.name: info for info in _infos(program)}
 
 
+def inner_stores(program: Program) -> frozenset[str]:
+    """What steps keep for themselves, as timers and clocks: stores that aren't answered for."""
+    stores = {store.name for subtopology in program.subtopologies for store in subtopology.stores}
+    return frozenset(stores - {info.name for info in _infos(program)})
+
+
 def _infos(program: Program) -> Iterator[StoreInfo]:
     for subtopology in program.subtopologies:
         yield from (_of_table(table, subtopology.id) for table in subtopology.tables)

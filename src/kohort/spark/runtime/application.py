@@ -83,7 +83,7 @@ async def _run(
     from kohort.spark.jobs.session_settings import session_settings
     from kohort.spark.monitoring.telemetry import OpenTelemetry
     from kohort.spark.observability import Observability
-    from kohort.spark.queries.store_infos import store_infos
+    from kohort.spark.queries.store_infos import inner_stores, store_infos
 
     subtopologies = {each.id: each for each in program.subtopologies}
     subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
@@ -119,7 +119,7 @@ async def _run(
     instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(instance.directory.close)
-        queryable = QueryableInstance(instance, store_infos(program))
+        queryable = QueryableInstance(instance, store_infos(program), inner_stores(program))
         for each in listeners:
             if isinstance(each, Overview):
                 each.measures(queryable.lags)

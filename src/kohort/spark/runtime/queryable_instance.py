@@ -23,11 +23,16 @@ _COPIES: Final = {Role.STANDBY: StoreRole.STANDBY, Role.WARMUP: StoreRole.WARMUP
 class QueryableInstance:
     """Answers what is open in an instance, and which instance has which partitions."""
 
-    def __init__(self, instance: Instance, infos: Mapping[str, StoreInfo]) -> None:
-        self._instance, self._infos = instance, infos
+    def __init__(
+        self, instance: Instance, infos: Mapping[str, StoreInfo], inner: Collection[str] = frozenset()
+    ) -> None:
+        self._instance, self._infos, self._inner = instance, infos, inner
 
     def stores(self) -> Mapping[str, StoreInfo]:
         return self._infos
+
+    def inner_stores(self) -> Collection[str]:
+        return self._inner
 
     def partitions(self, subtopology: str) -> int | None:
         known = self._instance.known_topics()
