@@ -71,7 +71,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def parse(page: str, text: str) -> list[Block]:
-    """The blocks of a text. Lines that are indented by four after an empty one are code, in lists and admonitions by four more."""
+    """The blocks of a text. What is indented by four after an empty line is code; in lists and admonitions by eight."""
     lines = text.splitlines()
     found: list[Block] = []
     at, within = 0, 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import re
 import sys
 import types
@@ -30,10 +31,12 @@ SETUPS = {
     "docs/connections.md": "class my_identity:\n    token = staticmethod(lambda: 'a token')\n",
     "docs/producer.md": """
 import pyarrow as pa
-from kohort.client import Consumer, OffsetAndMetadata, TopicPartition
+from kohort.client import Consumer, OffsetAndMetadata, Producer, TopicPartition
 consumer = Consumer("localhost:9092", group_id="copier")
 await consumer.start()
 consumer.subscribe("greetings")
+producer = sending = Producer("localhost:9092")
+await producer.start()
 offsets = {TopicPartition("greetings", 0): OffsetAndMetadata(1)}
 """,
     "docs/operations.md": """
@@ -70,7 +73,7 @@ task, offsets = TaskId("0", 0), {TopicPartition("lines", 0): OffsetAndMetadata(0
 }
 """What has come about before a block that begins so."""
 AFTER = {
-    "docs/producer.md": "await consumer.close()",
+    "docs/producer.md": "await consumer.close()\nawait sending.close()",
     "docs/streams-member.md": "await producer.close()\nawait member.close()",
 }
 
@@ -128,7 +131,9 @@ def prepare(page: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None
         if each.language == "properties":
             (directory / "client.properties").write_text(each.text.replace("/etc/kafka", str(directory)))
     (directory / "journals").mkdir()
-    lines = block("docs/queries.md", '{"event":"started"').text.replace(",…", "")
+    shortened = block("docs/queries.md", '{"event":"started"').text
+    rest = dict.fromkeys(("bytes", "out_records", "late", "lag", "job_ms", "commit_ms"), 0) | {"tasks": ["0_0"]}
+    lines = shortened.replace('"0_1"],…}', '"0_1"]}').replace(",…}", "," + json.dumps(rest)[1:])
     (directory / "journals" / "one.jsonl").write_text(lines)
     if page == "docs/operations.md":
         chart = {"BOOTSTRAP_SERVERS": "kafka:9092", "GROUP_INSTANCE_ID": "flights-0", "SESSION_TIMEOUT_MS": "45000"}

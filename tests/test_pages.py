@@ -45,7 +45,7 @@ SHOWN: Final = {
     ("docs/queries.md", "/stores/delays?from="): "paths beside what they mean",
     ("docs/queries.md", "flight-delays running"): "a live line: tests/spark/monitoring/ has it",
     ("docs/queues.md", "2026-01-01T12:00:00Z thumbnails"): "a line of a log",
-    ("docs/security.md", "logger=kohort.authorizer"): "a line of a log: tests/interop/test_security_page.py looks for it",
+    ("docs/security.md", "logger=kohort.authorizer"): "a line of a log: tests/interop/test_security_page.py",
     ("docs/streams-member.md", "StreamsMember  "): "a drawing",
     ("docs/tutorials/debugging-a-rebalance.md", "time="): "a line of a log",
     ("docs/streams.md", 'event="epoch bumped"'): "lines of a log",
@@ -151,8 +151,9 @@ def test_what_is_said_of_blocks_holds() -> None:
 
 def test_blocks_are_found_wherever_they_stand() -> None:
     text = (
-        "Text\n    no code\n\n    indented\n\n    more\n\n```sh\nfenced\n```\n\n- a list\n\n    its text\n\n        its code\n\n"
-        "1. another\n\n    ```toml\n    a = 1\n    ```\n\n!!! note\n\n    text\n\n        code in it\n\nEnd\n\n    last\n"
+        "Text\n    no code\n\n    indented\n\n    more\n\n```sh\nfenced\n```\n\n"
+        "- a list\n\n    its text\n\n        its code\n\n1. another\n\n    ```toml\n    a = 1\n    ```\n\n"
+        "!!! note\n\n    text\n\n        code in it\n\nEnd\n\n    last\n"
     )
     assert [(each.line, each.language, each.text) for each in parse("page.md", text)] == [
         (4, "", "indented\n\nmore\n"), (9, "sh", "fenced\n"), (16, "", "its code\n"), (21, "toml", "a = 1\n"),
@@ -167,7 +168,8 @@ class Terminal:
         self._directory = directory
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("KOHORT_")} | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200", "TERM": "dumb",
-            "KOHORT_BOOTSTRAP_SERVERS": servers, "XDG_CONFIG_HOME": str(directory), "PYTHONPATH": os.pathsep.join(sys.path),
+            "KOHORT_BOOTSTRAP_SERVERS": servers, "XDG_CONFIG_HOME": str(directory),
+            "PYTHONPATH": os.pathsep.join(sys.path),
         }  # fmt: skip
 
     def run(self, command: str) -> str:
