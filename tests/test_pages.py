@@ -71,8 +71,8 @@ WITHOUT: Final = {
     "pip install": "installs: tests/test_wheel.py does",
     "kohort demo": "minutes: make demo",
     "kohort console": "tests/console/ opens it",
-    "kohort place --from-group": "needs members: tests/cli/test_place_group.py",
-    "kohort apps plan": "needs a program: tests/cli/test_apps_plan.py",
+    "kohort place --from-group": "needs members: tests/cli/test_place_live.py",
+    "kohort apps plan": "needs a program: tests/pipeline/test_upgrades.py",
     "kohort apps reset": "needs an application: tests/cli/test_apps.py",
     "python docs/examples/streams_member.py": "goes on until it is stopped: tests/client/streams/ has members",
 }

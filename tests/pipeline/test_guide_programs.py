@@ -48,12 +48,16 @@ class Program:
         before: code.
         after: more of it.
         rows: by the topic that they are piped to, in this order.
+        key: of the records.
+        others: topics that are there, too, with their partitions.
         out: how many rows come, by topic.
     """
 
     before: str = ""
     after: str = ""
     rows: dict[str, list[Any]] = field(default_factory=dict)
+    key: dict[str, Any] | None = None
+    others: dict[str, int] = field(default_factory=dict)
     out: dict[str, int] = field(default_factory=dict)
 
 
@@ -92,7 +96,7 @@ PROGRAMS = {
     ),
     ("changing-a-program.md", "print(app.plan_upgrade())"): Program('app.stream("in", schema="n INT").to("out")'),
     ("formats.md", "orders = app.stream("): Program(
-        'ORDER = "item STRING"', rows={"orders": [{"id": 1, "item": "tea"}]}, out={"checked": 1}
+        'ORDER = "item STRING"', rows={"orders": [{"item": "tea"}]}, key={"id": 1}, out={"checked": 1}
     ),
     ("formats.md", "registry = SchemaRegistry("): Program(
         after='flights.select("carrier").to("carriers", format="json")', out={"carriers": 0}
@@ -106,7 +110,7 @@ PROGRAMS = {
     ),
     ("joins.md", "named = bids.join("): Program(
         BIDS + '\nauctions = app.table("auctions", schema="id INT, seller INT, category INT", key="id")\n'
-        'people = app.table("people", schema="id INT, name STRING, city STRING", key="id")',
+        'people = app.global_table("people", schema="id INT, name STRING, city STRING", key="id")',
         'named.to("named")',
         rows={
             "people": [{"id": 7, "name": "Ann", "city": "Rome"}], "auctions": [{"id": 1, "seller": 7, "category": 3}],
@@ -139,7 +143,7 @@ PROGRAMS = {
     ("streams-and-tables.md", "orders = app.stream(["): Program(
         'ORDER, EVENT = "customer INT", "n INT"',
         'orders.to("all-orders")\nevents.to("all-events")',
-        rows={"orders-eu": [{"customer": 1}], "orders-us": [{"customer": 2}]}, out={"all-orders": 2},
+        rows={"orders-eu": [{"customer": 1}], "orders-us": [{"customer": 2}]}, others={"events-1": 1}, out={"all-orders": 2},
     ),
     ("streams-and-tables.md", "orders = eu.union("): Program(
         'eu = app.stream("eu", schema="id INT, customer INT, at TIMESTAMP")\n'
@@ -226,9 +230,9 @@ def test_programs_run(key: tuple[str, str], spark: SparkSession, monkeypatch: py
             served.add("flights-value", '{"type":"record","name":"f","fields":[' + ",".join(fields) + "]}")
         for part in (program.before, text, program.after):
             exec(compile(part, written.place, "exec"), scope)
-        with TestDriver(scope["app"], spark) as driver:
+        with TestDriver(scope["app"], spark, partitions=program.others) as driver:
             for topic, rows in program.rows.items():
-                driver.pipe(topic, rows)
+                driver.pipe(topic, rows, key=program.key)
             assert {topic: len(driver.output(topic)) for topic in program.out} == program.out
     if "database" in text:
         assert [tuple(each) for each in database.rows] == [("JFK", 2.0)]
