@@ -143,7 +143,8 @@ PROGRAMS = {
     ("streams-and-tables.md", "orders = app.stream(["): Program(
         'ORDER, EVENT = "customer INT", "n INT"',
         'orders.to("all-orders")\nevents.to("all-events")',
-        rows={"orders-eu": [{"customer": 1}], "orders-us": [{"customer": 2}]}, others={"events-1": 1}, out={"all-orders": 2},
+        rows={"orders-eu": [{"customer": 1}], "orders-us": [{"customer": 2}]}, others={"events-1": 1},
+        out={"all-orders": 2},
     ),
     ("streams-and-tables.md", "orders = eu.union("): Program(
         'eu = app.stream("eu", schema="id INT, customer INT, at TIMESTAMP")\n'
