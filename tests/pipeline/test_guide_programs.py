@@ -213,8 +213,8 @@ def test_programs_run(key: tuple[str, str], spark: SparkSession, monkeypatch: py
     monkeypatch.setattr(
         StreamsApp, "plan_upgrade", lambda app: app.compile(spark)
     )  # asks a broker: tests of the cookbook do
-    registry = fake_registry if key[1].startswith("registry") else contextlib.nullcontext
-    with registry() as served:
+    with contextlib.ExitStack() as stack:
+        served = stack.enter_context(fake_registry()) if key[1].startswith("registry") else None
         scope: dict[str, Any] = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__}
         schema = (
             '{"type":"record","name":"delay","fields":[{"name":"origin","type":"string"},{"name":"n","type":"long"}]}'
