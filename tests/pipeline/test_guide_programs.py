@@ -210,9 +210,8 @@ def test_every_program_of_the_guide_is_run() -> None:
 def test_programs_run(key: tuple[str, str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     program, database, written = PROGRAMS[key], Database(), found(key)
     monkeypatch.setattr(StreamsApp, "run", lambda *_: None)  # whoever runs it then is the driver
-    monkeypatch.setattr(
-        StreamsApp, "plan_upgrade", lambda app: app.compile(spark)
-    )  # asks a broker: tests of the cookbook do
+    # This asks a broker, as test_upgrades.py does.
+    monkeypatch.setattr(StreamsApp, "plan_upgrade", lambda app: app.compile(spark))
     with contextlib.ExitStack() as stack:
         served = stack.enter_context(fake_registry()) if key[1].startswith("registry") else None
         scope: dict[str, Any] = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__}
