@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from benchmarks.results import FOLDER
 
 FIGURES: Final = Path(__file__).with_name("figures.toml")
 MARK: Final = "<!-- charts -->"
@@ -29,6 +32,7 @@ class Chart:
         page: where the whole table is, and what bounds it.
         bars: figures by contender, ours first.
         note: what later runs had, if these are of an older one.
+        run: when and on what it was measured, if a file of the benchmark says so.
     """
 
     title: str
@@ -38,11 +42,25 @@ class Chart:
     page: str
     bars: dict[str, float]
     note: str = ""
+    run: str = ""
 
 
 def charts(path: Path = FIGURES) -> list[Chart]:
     """The charts of a file."""
-    return [Chart(**each) for each in tomllib.loads(path.read_text())["charts"]]
+    return [_chart(each) for each in tomllib.loads(path.read_text())["charts"]]
+
+
+def _chart(written: dict[str, Any]) -> Chart:
+    """A chart with the figures that are typed there, or those of a file of the benchmark, rounded as its table is."""
+    if "result" not in written:
+        return Chart(**written)
+    rest = {name: value for name, value in written.items() if name not in ("result", "measure", "digits")}
+    found = json.loads((FOLDER / written["result"]).read_text())
+    digits = written.get("digits", 0)
+    bars = {name: round(value, digits) for name, value in found["figures"][written["measure"]].items()}
+    machine = found["machine"]
+    run = f"Measured on {found['date']} with {machine['cores']} cores of {machine['processor']}: `{found['command']}`."
+    return Chart(bars=bars, run=run, **rest)
 
 
 def svg(chart: Chart) -> str:
@@ -66,6 +84,6 @@ def markdown() -> str:
     parts = []
     for chart in charts():
         parts += [f"### {chart.title}", f'<div class="picture" markdown="0">{svg(chart)}</div>']
-        said = f"{chart.better.title()} is better. `{chart.command}`; [the whole table]({chart.page}). {chart.note}"
-        parts.append(said.rstrip())
+        said = f"{chart.better.title()} is better. `{chart.command}`; [the whole table]({chart.page})."
+        parts.append(" ".join(filter(None, (said, chart.run, chart.note))))
     return "\n\n".join(parts)

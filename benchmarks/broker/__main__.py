@@ -27,6 +27,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks import results
 from benchmarks.broker import librdkafka, peers
 from benchmarks.broker.librdkafka import Load
 from benchmarks.broker.measures import ALL, table
@@ -171,6 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.broker", description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a hundredth of the load, one round: for CI")
     parser.add_argument("--profile", action="store_true", help="show where Kohort's time goes (needs py-spy)")
+    results.add_option(parser)
     options = parser.parse_args()
     need(KCAT, MAVEN)
     console = Console(width=None if Console().is_terminal else 140)
@@ -185,6 +187,9 @@ def main() -> None:
             }
         finally:
             benchmark.stop()
+    names = [peer.name for peer in benchmark.peers]
+    found = {measure.key: dict(zip(names, those, strict=True)) for measure, those in figures.items()}
+    results.save(options.json, {"figures": found})
     console.print(table(figures))
     if profiler:
         for profile in profiler.tables():

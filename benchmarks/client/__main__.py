@@ -23,6 +23,7 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks import results
 from benchmarks.broker import librdkafka, peers
 from benchmarks.broker.peers import Peer
 from benchmarks.client.clients import confluent
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="a hundredth of the records, one round, 1 s of few that idle: for CI"
     )
+    results.add_option(parser)
     options = parser.parse_args()
     warm_up, members = WARM_UP, MEMBERS
     if options.quick:
@@ -146,6 +148,7 @@ def main() -> None:
     elif chosen == "both" and not MAVEN.is_there():
         console.print(f"Without Apache Kafka: {MAVEN.missing}.", soft_wrap=True)
         chosen = "kohort"
+    found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:
         for name in BROKERS if chosen == "both" else [chosen]:
             peer = BROKERS[name](Path(directory) / name)
@@ -159,6 +162,8 @@ def main() -> None:
                 peer.stop()
             title = f"Clients with {peer.name} as the broker (medians)"
             console.print(benchmark.figures.table(title, options.libraries))
+            found |= {f"{measure}, {peer.name}": those for measure, those in benchmark.figures.medians().items()}
+            results.save(options.json, {"figures": found})
 
 
 if __name__ == "__main__":

@@ -89,6 +89,13 @@ class Figures:
                 shown.add_row(row.title.format(members=self._members), *texts, *self._verdict(row))
         return shown
 
+    def medians(self) -> dict[str, dict[str, float]]:
+        """All of them, by measure and by the library's title."""
+        found: dict[str, dict[str, float]] = {}
+        for (key, library), figures in self._noted.items():
+            found.setdefault(key, {})[TITLES[library]] = statistics.median(figures)
+        return found
+
     def _median(self, key: str, library: str) -> float | None:
         found = self._noted.get((key, library))
         return statistics.median(found) if found else None

@@ -25,6 +25,8 @@ from typing import IO
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import results
+
 AIM_S = 1.0
 """For the first page."""
 
@@ -85,7 +87,11 @@ def updates(address: str, path: str, seconds: float) -> list[int]:
     return found
 
 
-def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: float, console: Console) -> None:
+def measure(
+    groups: int, topics: int, partitions: int, rounds: int, seconds: float, console: Console
+) -> dict[str, dict[str, float]]:
+    """Prints what was measured, and returns it: ms of pages, and what an open page costs."""
+    figures: dict[str, dict[str, float]] = {}
     with started("benchmarks.console.stand_in", str(groups), str(topics), str(partitions)) as (_, servers):
         began = time.perf_counter()
         with started("kohort.cli", "console", "--port", "0", "-b", servers) as (process, address):
@@ -98,6 +104,7 @@ def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: flo
                 taken = [page(address, path) for _ in range(rounds)]
                 times = [seconds_taken * 1e3 for seconds_taken, _ in taken]
                 size = max(size for _, size in taken)
+                figures[f"page {name}, ms"] = {"Kohort": statistics.median(times)}
                 table.add_row(name, f"{statistics.median(times):.0f}", f"{max(times):.0f}", f"{size / 1024:.0f}")
             console.print(table)
             before, at = processor_s(process.pid), time.monotonic()
@@ -118,15 +125,23 @@ def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: flo
             }
             for name, value in facts.items():
                 console.print(f"{name}: {value}", highlight=False)
+            measured = {
+                "ready, s": ready,
+                "first page, s": first,
+                "idle, cores": idle,
+                "open page, cores": open_page,
+                "memory, MiB": memory_mib(process.pid),
+            }
+            return figures | {name: {"Kohort": value} for name, value in measured.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.console", description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a small cluster: for CI")
-    if parser.parse_args().quick:
-        measure(100, 20, 10, 2, 3, Console())
-    else:
-        measure(10_000, 1_000, 100, 15, 60, Console())
+    results.add_option(parser)
+    options = parser.parse_args()
+    much = (100, 20, 10, 2, 3) if options.quick else (10_000, 1_000, 100, 15, 60)
+    results.save(options.json, {"figures": measure(*much, Console())})
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ a contender can't say isn't asked of it. Programs are in queries/ and programs/,
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks import results
 from benchmarks.available import available
 from benchmarks.nexmark import figures
 from benchmarks.nexmark.batch import QUERIES
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--queries", help="as q0,q17; by default all that Kohort says")
     parser.add_argument("--records", type=int, default=EVENTS, help=f"events; by default {EVENTS:,}")
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    results.add_option(parser)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS:,} events and {QUICK_QUERIES}: for CI")
     options = parser.parse_args()
     if options.quick:
@@ -67,8 +67,7 @@ def main() -> int:
         console.print("interrupted; until then it found:")
     finally:
         found = {query: run.found for query, run in runs.items()}
-        if options.json:
-            options.json.write_text(json.dumps({"queries": found}, default=vars, indent=2))
+        results.save(options.json, {"figures": figures.rates(found, contenders), "queries": found})
         console.print(figures.table(found, contenders, options.records))
     return 1 if interrupted or any(run.wrong for run in runs.values()) else 0
 

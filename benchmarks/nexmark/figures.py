@@ -48,6 +48,18 @@ def table(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contend
     return shown
 
 
+def rates(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contender]) -> dict[str, dict[str, float]]:
+    """Events a second, by query and by the contender's title, of those that were measured."""
+    return {
+        query: {
+            each.title: measured.rate
+            for each in contenders
+            if each.name in those and (measured := those[each.name].throughput) and not math.isnan(measured.rate)
+        }
+        for query, those in found.items()
+    }
+
+
 def times(found: Mapping[str, Found], other: str) -> float | None:
     """How many times as fast as another Kohort was, if both were measured."""
     ours, theirs = (found[name].throughput if name in found else None for name in (OURS, other))

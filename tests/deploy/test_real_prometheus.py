@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,8 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(directory: Path, jobs: dict[str, str]) -> Iterator[Prometheus]:
-    """Scrapes each job's address once a second."""
+def prometheus(directory: Path, jobs: dict[str, str], rules: Sequence[Path] = RULES) -> Iterator[Prometheus]:
+    """Scrapes each job's address once a second, and goes by these rules."""
     PROMETHEUS.require()
     with web_server() as free:  # a port that was free a moment ago
         port = urlsplit(free.url).port
@@ -58,7 +58,7 @@ def prometheus(directory: Path, jobs: dict[str, str]) -> Iterator[Prometheus]:
     ]
     config = directory / "prometheus.yml"
     every = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    config.write_text(yaml.safe_dump({"global": every, "rule_files": [*map(str, RULES)], "scrape_configs": scrapes}))
+    config.write_text(yaml.safe_dump({"global": every, "rule_files": [*map(str, rules)], "scrape_configs": scrapes}))
     command = [program("prometheus") or "", f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}"]
     with (directory / "log").open("w") as log:
         server = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)

@@ -22,6 +22,7 @@ from kohort.testing.broker import Broker
 from .applications import create_topics, members_of, producer
 
 PAGE = Path(__file__).parents[2] / "docs" / "notebooks.md"
+STATES = ("starting", "waiting", "running", "stopping", "stopped")
 
 
 def cells(servers: str, state_dir: Path) -> list[str]:
@@ -155,7 +156,17 @@ def test_the_guide_is_a_notebook(kohort_fresh_broker: Broker, tmp_path: Path, mo
     sources += ["again = app.start(spark)\nwhile again.state != 'running':\n    time.sleep(0.1)"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in sources])
     manager = AsyncKernelManager(kernel_name="python3", shutdown_wait_time=120)
-    client = NotebookClient(notebook, km=manager, timeout=200, record_timing=False)
+    updates: list[str] = []
+
+    class Watching(NotebookClient):
+        """Keeps what the view is replaced by, each time."""
+
+        def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+            if msg["header"]["msg_type"] == "update_display_data":
+                updates.append(msg["content"]["data"]["text/html"])
+            return super().process_message(msg, cell, cell_index)
+
+    client = Watching(notebook, km=manager, timeout=200, record_timing=False)
     client.execute(cleanup_kc=True)  # which is for a manager of its own by default
 
     def page(cell: int) -> str:
@@ -165,6 +176,10 @@ def test_the_guide_is_a_notebook(kohort_fresh_broker: Broker, tmp_path: Path, mo
 
     assert "delays-by-carrier" in page(0)
     assert "stopped" in page(1) and "the group had 0 left to read" in page(1)
+    states = [re.findall(rf">({'|'.join(STATES)})<", view) for view in updates]
+    assert all(len(each) == 1 for each in states), updates
+    assert states[-1] == ["stopped"]
+    assert ["running"] in states
     texts = [output.get("text", "") for output in notebook.cells[reading + 1].outputs]
     assert any("|     AA|  2|15.0|" in each for each in texts)
     assert "active 0: 0-1" in page(reading + 2)

@@ -65,3 +65,22 @@ def test_what_only_a_container_can_do_is_refused() -> None:
         kafka.get_bootstrap_server()
     with KohortContainer(port=9095) as running, pytest.raises(ValueError, match="port 9093 isn't exposed, 9095 is"):
         running.get_exposed_port(9093)
+
+
+OF_TESTCONTAINERS = [
+    "with_kraft", "with_cluster_id", "configure", "get_bootstrap_server", "tc_start", "start", "create_file",
+    "with_env", "with_envs", "with_env_file", "with_bind_ports", "with_exposed_ports", "with_network",
+    "with_network_aliases", "with_kwargs", "maybe_emulate_amd64", "waiting_for", "stop", "get_container_id",
+    "get_container_host_ip", "get_exposed_port", "with_command", "with_name", "with_volume_mapping",
+    "with_tmpfs_mount", "get_wrapped_container", "get_docker_client", "get_logs", "reload", "status", "exec", "wait",
+    "get_container_info", "with_copy_into_container", "copy_into_container", "copy_from_container",
+]  # fmt: skip
+"""The methods of KafkaContainer in testcontainers 4.15.0, of its own and of DockerContainer."""
+
+
+@pytest.mark.parametrize("name", OF_TESTCONTAINERS)
+def test_each_method_of_testcontainers_is_here_or_says_that_there_is_no_container(name: str) -> None:
+    try:
+        assert callable(getattr(KohortContainer(), name))
+    except NotImplementedError as error:
+        assert str(error) == f"{name} is for a container, and Kohort runs without one"

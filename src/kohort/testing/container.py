@@ -178,10 +178,10 @@ class KohortContainer:
 
 
 _OF_CONTAINERS: Final = frozenset((
-    "copy_from_container", "copy_into_container", "create_file", "exec", "get_container_id", "get_container_info",
-    "get_docker_client", "get_wrapped_container", "maybe_emulate_amd64", "reload", "status", "wait", "with_bind_ports",
-    "with_command", "with_copy_into_container", "with_env_file", "with_kwargs", "with_network", "with_network_aliases",
-    "with_tmpfs_mount", "with_volume_mapping",
+    "configure", "copy_from_container", "copy_into_container", "create_file", "exec", "get_container_id",
+    "get_container_info", "get_docker_client", "get_wrapped_container", "maybe_emulate_amd64", "reload", "status",
+    "tc_start", "wait", "with_bind_ports", "with_command", "with_copy_into_container", "with_env_file", "with_kwargs",
+    "with_network", "with_network_aliases", "with_tmpfs_mount", "with_volume_mapping",
 ))  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from kohort.cli.client.fitting import FittingTable
 from kohort.cli.terminal import out
 from kohort.protocol.describe import Description, Part
 from kohort.protocol.description_text import label, rows, title
@@ -33,7 +34,7 @@ def print_diagram(description: Description) -> None:
 
 
 def _table(description: Description) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("Field", overflow="fold")
     table.add_column("Type", overflow="fold", style="cyan")
     table.add_column("Bytes", no_wrap=True, justify="right", style="green")

@@ -36,9 +36,10 @@ def list_messages(
         return
 
     from rich import box
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    from kohort.cli.client.fitting import FittingTable
+
+    table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("Record type" if data else "Key", justify="right", style="dim", overflow="fold")
     table.add_column("Message" if data else "API", style="bold", overflow="fold")
     table.add_column("Versions", overflow="fold")
