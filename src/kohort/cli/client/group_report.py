@@ -28,6 +28,7 @@ from kohort.client.types import TopicPartition, by_topic
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
 from kohort.short_names import short_names
+from kohort.streams.task_offsets import records_left
 from kohort.streams.tasks import Role, TaskId, in_role
 from kohort.streams.topology import Subtopology
 
@@ -304,8 +305,8 @@ def _restoring(member: GroupMember) -> str | None:
     """The number of changelog records that the member's tasks have yet to restore, as far as it reported."""
     if member.streams is None:
         return None
-    ends = member.streams.task_end_offsets
-    lacks = sum(max(0, ends[task] - offset) for task, offset in member.streams.task_offsets.items() if task in ends)
+    offsets, ends = member.streams.task_offsets, member.streams.task_end_offsets
+    lacks = sum(records_left(offset, ends.get(task)) or 0 for task, offset in offsets.items())
     return several(lacks, "record") if lacks else None
 
 
