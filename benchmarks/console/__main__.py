@@ -4,7 +4,10 @@
     python -m benchmarks.console --quick
 
 The cluster is a stand-in that speaks the protocol, with 10,000 groups and 100,000 partitions. Ends and commits grow all
-the time, so each look changes all rows of an open page. The console runs in a process of its own, as a user starts it.
+the time, so each look changes all rows of an open page; but nine of ten groups whose names have "still" in them have
+read all of a topic that nobody writes to. The console runs in a process of its own, as a user starts it.
+
+Exits with 1 if an aim is missed: on a small cluster (`--quick`), which isn't what they are for, it only says so.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 AIM_S = 1.0
-"""For the first page."""
+"""For the first page, and for the median of each page."""
 
 PAGES = {
     "groups, first page": "/groups",
@@ -77,7 +80,7 @@ def updates(address: str, path: str, seconds: float) -> list[int]:
     found = []
     ends = time.monotonic() + seconds
     with urllib.request.urlopen(address.rstrip("/") + path) as stream:
-        while time.monotonic() < ends or len(found) < 2:
+        while time.monotonic() < ends or len(found) < 3:
             line = stream.readline()
             if line.startswith(b"data: "):
                 json.loads(line.removeprefix(b"data: "))
@@ -85,7 +88,8 @@ def updates(address: str, path: str, seconds: float) -> list[int]:
     return found
 
 
-def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: float, console: Console) -> None:
+def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: float, console: Console) -> list[str]:
+    """Measures all of it, and prints tables; which aims were missed."""
     with started("benchmarks.console.stand_in", str(groups), str(topics), str(partitions)) as (_, servers):
         began = time.perf_counter()
         with started("kohort.cli", "console", "--port", "0", "-b", servers) as (process, address):
@@ -94,9 +98,11 @@ def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: flo
             table = Table(title=f"The console, of {groups:,} groups and {topics * partitions:,} partitions")
             for column in ("Page", "ms, median", "slowest", "KiB"):
                 table.add_column(column, justify="left" if column == "Page" else "right")
+            seconds_by_page = {"then the first page": first}
             for name, path in PAGES.items():
                 taken = [page(address, path) for _ in range(rounds)]
                 times = [seconds_taken * 1e3 for seconds_taken, _ in taken]
+                seconds_by_page[name] = statistics.median(times) / 1e3
                 size = max(size for _, size in taken)
                 table.add_row(name, f"{statistics.median(times):.0f}", f"{max(times):.0f}", f"{size / 1024:.0f}")
             console.print(table)
@@ -106,11 +112,13 @@ def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: flo
             before, at = processor_s(process.pid), time.monotonic()
             told = updates(address, "/groups/events", seconds)
             open_page = (processor_s(process.pid) - before) / (time.monotonic() - at)
+            mostly_still = updates(address, "/groups/events?q=still", seconds)
             facts = {
                 "started, with a first look": f"{ready:.2f} s",
                 "then the first page": f"{first:.2f} s (aim: {AIM_S:g} s)",
                 "an open page of groups: the whole": f"{told[0] / 1024:.1f} KiB",
                 "an update of it, in which all 50 rows change": f"{max(told[1:]) / 1024:.1f} KiB",
+                "the same, where 90 % of groups are still": f"{statistics.median(mostly_still[2:]) / 1024:.1f} KiB",
                 "processor, nobody looking": f"{idle:.0%} of a core",
                 "processor, with an open page": f"{open_page:.0%} of a core",
                 "processor time of a look": f"{open_page * seconds / max(1, len(told) - 1):.2f} s",
@@ -118,16 +126,26 @@ def measure(groups: int, topics: int, partitions: int, rounds: int, seconds: flo
             }
             for name, value in facts.items():
                 console.print(f"{name}: {value}", highlight=False)
+            return [
+                f"{name}: {taken:.2f} s (aim: {AIM_S:g} s)" for name, taken in seconds_by_page.items() if taken > AIM_S
+            ]
 
 
-def main() -> None:
+def check(missed: list[str], console: Console) -> int:
+    """What the program exits with."""
+    for each in missed:
+        console.print(f"missed: {each}", style="red", highlight=False)
+    return 1 if missed else 0
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.console", description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a small cluster: for CI")
     if parser.parse_args().quick:
-        measure(100, 20, 10, 2, 3, Console())
-    else:
-        measure(10_000, 1_000, 100, 15, 60, Console())
+        check(measure(100, 20, 10, 2, 3, Console()), Console())
+        return 0
+    return check(measure(10_000, 1_000, 100, 15, 60, Console()), Console())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from kohort.client.streams_member import (
     RolesChanged,
     StreamsMember,
     Subtopology,
+    TaskId,
     Topology,
 )
 from tests.waiting import until
@@ -40,13 +41,24 @@ async def set_group(servers: Servers, group_id: str, **settings: object) -> None
 
 @asynccontextmanager
 async def instances(
-    servers: Servers, group_id: str, topic: str, each: Sequence[dict[str, Any]], *, partitions: int, standbys: int = 0
+    servers: Servers,
+    group_id: str,
+    topic: str,
+    each: Sequence[dict[str, Any]],
+    *,
+    partitions: int,
+    standbys: int = 0,
+    reports: tuple[Mapping[TaskId, int], Mapping[TaskId, int]] = ({}, {}),
 ) -> AsyncIterator[list[StreamsMember]]:
-    """An instance for each dict of a member's parameters, when they have all tasks, and so many standbys of each."""
+    """An instance for each dict of a member's parameters, when they have all tasks, and so many standbys of each.
+
+    Before they join they have reported these offsets and ends.
+    """
     async with AsyncExitStack() as stack:
         members, living = [], []
         for parameters in each:
             member = StreamsMember(servers, group_id, topology(group_id, topic), **parameters)
+            member.report_offsets(*reports)
             members.append(await stack.enter_async_context(member))
             living.append(asyncio.create_task(_live(member)))
         try:
