@@ -43,7 +43,7 @@ async def started(*options: str) -> AsyncIterator[Console]:
             yield Console(nobody, nobody, http, int(address.rstrip("/").rpartition(":")[2]))
     finally:
         process.terminate()
-        assert await process.wait() == 0
+        assert await process.wait() == 143
 
 
 async def committed(servers: str | ClientConfig, group: str) -> dict[TopicPartition, int]:
