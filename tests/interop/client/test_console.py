@@ -27,6 +27,7 @@ from .test_sharing import set_group as set_share_group
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
+UNKNOWN = ["–", "–"]
 
 
 @asynccontextmanager
@@ -108,7 +109,11 @@ def test_groups_of_all_types_are_open(broker: Server, new_topic: NewTopic, new_n
             page = page_of(await at.page("/group", id=streams))
             assert (page.texts["state"], page.texts["members_count"]) == ("Stable", "2")
             copies = {row[0]: row[3:] for row in page.rows if row[2:3] == ["standby"]}
-            assert copies == {"0_0": ["5", "50 %"], "0_1": ["0", "100 %"]}
+            told = {"0_0": ["5", "50 %"], "0_1": ["0", "100 %"]}
+            assert copies.keys() == told.keys()
+            if isinstance(broker, NewestKafka):  # it told nothing of one of the two members
+                told = {task: copy if copy == UNKNOWN else told[task] for task, copy in copies.items()}
+            assert copies == told
             assert [row for row in page.rows if row[:2] == ["0", topic]]
             placement = page_of(await at.page("/group/placement", id=streams, remove=members[0].member_id))
             assert [row for row in placement.rows if row[2:3] == ["gone"]]
