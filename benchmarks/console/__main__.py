@@ -4,7 +4,10 @@
     python -m benchmarks.console --quick
 
 The cluster is a stand-in that speaks the protocol, with 10,000 groups and 100,000 partitions. Ends and commits grow all
-the time, so each look changes all rows of an open page. The console runs in a process of its own, as a user starts it.
+the time, so each look changes all rows of an open page; but nine of ten groups whose names have "still" in them have
+read all of a topic that nobody writes to. The console runs in a process of its own, as a user starts it.
+
+Exits with 1 if an aim is missed: on a small cluster (`--quick`), which isn't what they are for, it only says so.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -28,7 +31,7 @@ from rich.table import Table
 from benchmarks import results
 
 AIM_S = 1.0
-"""For the first page."""
+"""For the first page, and for the median of each page."""
 
 PAGES = {
     "groups, first page": "/groups",
@@ -79,7 +82,7 @@ def updates(address: str, path: str, seconds: float) -> list[int]:
     found = []
     ends = time.monotonic() + seconds
     with urllib.request.urlopen(address.rstrip("/") + path) as stream:
-        while time.monotonic() < ends or len(found) < 2:
+        while time.monotonic() < ends or len(found) < 3:
             line = stream.readline()
             if line.startswith(b"data: "):
                 json.loads(line.removeprefix(b"data: "))
@@ -113,11 +116,13 @@ def measure(
             before, at = processor_s(process.pid), time.monotonic()
             told = updates(address, "/groups/events", seconds)
             open_page = (processor_s(process.pid) - before) / (time.monotonic() - at)
+            mostly_still = updates(address, "/groups/events?q=still", seconds)
             facts = {
                 "started, with a first look": f"{ready:.2f} s",
                 "then the first page": f"{first:.2f} s (aim: {AIM_S:g} s)",
                 "an open page of groups: the whole": f"{told[0] / 1024:.1f} KiB",
                 "an update of it, in which all 50 rows change": f"{max(told[1:]) / 1024:.1f} KiB",
+                "the same, where 90 % of groups are still": f"{statistics.median(mostly_still[2:]) / 1024:.1f} KiB",
                 "processor, nobody looking": f"{idle:.0%} of a core",
                 "processor, with an open page": f"{open_page:.0%} of a core",
                 "processor time of a look": f"{open_page * seconds / max(1, len(told) - 1):.2f} s",
@@ -135,14 +140,30 @@ def measure(
             return figures | {name: {"Kohort": value} for name, value in measured.items()}
 
 
-def main() -> None:
+def check(figures: Mapping[str, Mapping[str, float]], console: Console) -> int:
+    """Says which pages took longer than the aim; returns what the program exits with."""
+    seconds = {"first page": figures["first page, s"]["Kohort"]}
+    seconds |= {
+        name.removesuffix(", ms"): its["Kohort"] / 1e3 for name, its in figures.items() if name.endswith(", ms")
+    }
+    late = {name: each for name, each in seconds.items() if each > AIM_S}
+    for name, each in late.items():
+        console.print(f"missed: {name} {each:.2f} s (aim: {AIM_S:g} s)", style="red", highlight=False)
+    return 1 if late else 0
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.console", description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a small cluster: for CI")
     results.add_option(parser)
     options = parser.parse_args()
     much = (100, 20, 10, 2, 3) if options.quick else (10_000, 1_000, 100, 15, 60)
-    results.save(options.json, {"figures": measure(*much, Console())})
+    console = Console()
+    figures = measure(*much, console)
+    results.save(options.json, {"figures": figures})
+    late = check(figures, console)
+    return 0 if options.quick else late
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

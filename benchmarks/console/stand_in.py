@@ -3,7 +3,8 @@
     python -m benchmarks.console.stand_in GROUPS TOPICS PARTITIONS
 
 It speaks the protocol, so that the console is what is measured; a server with as many partitions would take minutes to
-fill. Group n has committed in every partition of topic n modulo the topics, up to ten.
+fill. Group n has committed in every partition of topic n modulo the topics, up to ten. Of each hundred groups, the last
+50 are called "still", and but for each tenth of these have read all of the topic of that name, which doesn't grow.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from tests.client.support.scripted_broker import Asked, Reply, ScriptedBroker
 
 BEGAN = time.monotonic()
 COMMITTED_IN = 10
+STILL = "still"
+"""A topic that doesn't grow."""
+
+STILL_END = 1_000_000
 EARLIEST = -2
 
 
@@ -40,11 +45,13 @@ class Cluster:
         listing = partial(
             ListGroupsResponse.Group, protocol_type="consumer", group_state="Stable", group_type="classic"
         )
-        self.groups = [listing(group_id=f"group-{number:05}") for number in range(groups)]
+        self.groups = [listing(group_id=_group_id(number)) for number in range(groups)]
         one = MetadataResponse.Topic.Partition
         parts = [one(partition_index=at, leader_id=1, replica_nodes=(1,), isr_nodes=(1,)) for at in range(partitions)]
         for number, name in enumerate(self.names, 1):
             broker.topics[name] = MetadataResponse.Topic(name=name, topic_id=UUID(int=number), partitions=parts)
+        still = [one(partition_index=at, leader_id=1, replica_nodes=(1,), isr_nodes=(1,)) for at in range(COMMITTED_IN)]
+        broker.topics[STILL] = MetadataResponse.Topic(name=STILL, topic_id=UUID(int=topics + 1), partitions=still)
         size = DescribeLogDirsResponse.Result.Topic.Partition
         sizes = [size(partition_index=at, partition_size=1_000_000, offset_lag=0) for at in range(partitions)]
         kept = [DescribeLogDirsResponse.Result.Topic(name=name, partitions=sizes) for name in self.names]
@@ -68,7 +75,9 @@ class Cluster:
 
     def committed(self, group_id: str) -> tuple[str, int]:
         """Where a group has committed: a topic, and how many of its partitions."""
-        number = int(group_id.removeprefix("group-") or 0)
+        number = int(group_id.removeprefix("group-").removesuffix(f"-{STILL}") or 0)
+        if group_id.endswith(STILL) and number % 10:
+            return STILL, COMMITTED_IN
         return self.names[number % len(self.names)], min(self.partitions, COMMITTED_IN)
 
     def _list_groups(self, asked: Asked) -> ListGroupsResponse:
@@ -97,14 +106,14 @@ class Cluster:
         found = []
         for each in asked.request.groups:
             name, count = self.committed(each.group_id)
-            offset = self.end() - hash(each.group_id) % 1_000
+            offset = STILL_END if name == STILL else self.end() - hash(each.group_id) % 1_000
             parts = [group.Topic.Partition(partition_index=at, committed_offset=offset) for at in range(count)]
             found.append(group(group_id=each.group_id, topics=[group.Topic(name=name, partitions=parts)]))
         return OffsetFetchResponse(groups=found)
 
     def _offsets(self, asked: Asked) -> ListOffsetsResponse:
         assert isinstance(asked.request, ListOffsetsRequest)
-        topic, end = ListOffsetsResponse.Topic, self.end()
+        topic, now = ListOffsetsResponse.Topic, self.end()
         one = topic.Partition
         return ListOffsetsResponse(
             topics=[
@@ -112,6 +121,7 @@ class Cluster:
                     name=each.name,
                     partitions=[
                         one(partition_index=at.partition_index, offset=0 if at.timestamp == EARLIEST else end)
+                        for end in (STILL_END if each.name == STILL else now,)
                         for at in each.partitions
                     ],
                 )
@@ -128,6 +138,10 @@ class Cluster:
                 for each in asked.request.resources
             ]
         )
+
+
+def _group_id(number: int) -> str:
+    return f"group-{number:05}" + (f"-{STILL}" if number % 100 >= 50 else "")
 
 
 async def serve(groups: int, topics: int, partitions: int) -> None:

@@ -159,6 +159,28 @@ def test_topics_of_a_large_cluster_are_not_listed_for_each_look(monkeypatch: pyt
     asyncio.run(whole())
 
 
+def test_the_page_of_topics_has_the_list_of_a_moment_ago_of_a_large_cluster_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def whole() -> None:
+        reader = MadeUpTopics({"a": 1})
+        watcher = TopicWatcher(reader)
+        assert set(await watcher.listed()) == {"a"}
+        reader.all["b"] = 2
+        assert set(await watcher.listed()) == {"a", "b"}  # of a small one it is asked for
+        monkeypatch.setattr("kohort.console.topic_watcher.LARGE", 1)
+        await watcher.listed()
+        reader.all["c"] = 3
+        assert set(await watcher.listed()) == {"a", "b"}
+        watcher.changed()  # by the console itself
+        assert set(await watcher.listed()) == {"a", "b", "c"}
+        reader.all["d"] = 4
+        monkeypatch.setattr("kohort.console.topic_watcher.PAGE_LIST_S", 0.0)
+        assert set(await watcher.listed()) == {"a", "b", "c", "d"}
+
+    asyncio.run(whole())
+
+
 def test_an_open_page_of_a_topic_is_told_of_its_growth() -> None:
     async def whole() -> None:
         async with Broker() as broker, Admin(broker.bootstrap_servers) as admin:

@@ -15,6 +15,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import types as spark
 
+from kohort.console.record_decoding import RecordDecoder
 from kohort.schema_registry.client import RegistryClient
 from kohort.schema_registry.registry import RegisteredSchema, RegistryError, UnknownSchemaError
 from kohort.spark import SchemaRegistry
@@ -163,6 +164,32 @@ def test_protocol_buffers_go_both_ways(registry: SchemaRegistry, theirs: SchemaR
     newest = RegistryClient(registry).latest("arrivals-value")
     again = decoder("protobuf", columns, registry=RegistryReading(registry, newest))
     assert again.decode(written).columns.to_pylist() == rows
+
+
+def test_the_console_shows_what_confluents_serializers_write(
+    registry: SchemaRegistry, theirs: SchemaRegistryClient
+) -> None:
+    decoder = RecordDecoder(RegistryClient(registry))
+    avro = AvroSerializer(theirs, json.dumps(FLIGHT))({"origin": "JFK", "delay": 2, "at": AT}, of_values("shown"))
+    assert isinstance(avro, bytes)
+    found = decoder.value("shown", None, avro)
+    assert (found.form, found.note) == ("avro", f"schema {int.from_bytes(avro[1:5], 'big')}")
+    assert (found.value["origin"], found.value["delay"]) == ("JFK", 2)
+    assert decoder.key("shown", avro) == found
+
+    text = '{"type": "object", "properties": {"origin": {"type": "string"}}}'
+    plain = JSONSerializer(text, theirs)({"origin": "JFK"}, of_values("shown-json"))
+    found = decoder.value("shown-json", None, plain)
+    assert (found.value, found.form) == ({"origin": "JFK"}, "json schema")
+
+    message = 'syntax = "proto3"; message Ignored { int32 n = 1; } message Gone { string origin = 1; int64 delay = 2; }'
+    schema_id = theirs.register_schema("shown-proto-value", Schema(message, "PROTOBUF"))
+    body = message_class(compiled(message).message((1,)))(origin="JFK", delay=2).SerializeToString()
+    found = decoder.value("shown-proto", None, b"\0" + schema_id.to_bytes(4, "big") + b"\x02\x02" + body)
+    assert found.note == f"schema {schema_id}, Gone"
+    assert found.value["origin"] == "JFK"
+    unknown = decoder.value("shown", None, b"\0" + (1_000_000).to_bytes(4, "big") + b"x")
+    assert (unknown.form, "it hasn't schema 1000000" in unknown.note) == ("bytes", True)
 
 
 def test_a_schema_that_the_subjects_rules_refuse_is_not_registered(

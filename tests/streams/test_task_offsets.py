@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.streams.task_offsets import TaskOffsets
+from kohort.streams.task_offsets import TaskOffsets, records_left
 from kohort.streams.tasks import TaskId
 
 T = TaskId("0", 0)
@@ -107,3 +107,11 @@ def test_all_lags_and_ends_are_by_process_and_task() -> None:
     offsets = offsets.report("b", "q", {T: 50}, {})
     assert offsets.lags(nobody) == {("p", T): 30, ("p", T1): 0, ("q", T): 50}
     assert offsets.ends == {T: 100}
+
+
+@pytest.mark.parametrize(
+    ("offset", "end", "left"),
+    [(20, 70, 50), (70, 70, 0), (80, 70, 0), (-2, 70, 0), (-2, None, 0), (-1, 70, None), (20, None, None)],
+)
+def test_what_a_copy_has_yet_to_restore(offset: int, end: int | None, left: int | None) -> None:
+    assert records_left(offset, end) == left

@@ -188,6 +188,9 @@ class ChangePages:
         except BaseException as error:
             self._tell(visit, "failed", **about, why=f"{type(error).__name__}: it may have been done or not")
             raise
+        finally:
+            if visit.desk is not None:
+                visit.desk.growth.changed()
         text = f"{done.text} {self._tell(visit, 'done', **about, after=done.told)}".strip()
         gone = plan.action in _GONE
         page = partial(self._page, "done", here=_here(change.action), text=text, back=_back(plan), gone=gone)

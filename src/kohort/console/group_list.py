@@ -13,11 +13,11 @@ from kohort.console.links import group_link
 from kohort.console.live import Cell, Table, View
 from kohort.console.paging import Page, page_of
 from kohort.console.trend import Direction
-from kohort.console.words import NOTHING, number, state_tone, trend_text, visible
+from kohort.console.words import NOTHING, delay_text, number, state_tone, trend_text, visible
 from kohort.plurals import several
 
 TYPES: Final = tuple(each.value for each in GroupType if each is not GroupType.UNKNOWN)
-COLUMNS: Final = ("Group", "State", ">Lag", "Trend", ">Members", "Type")
+COLUMNS: Final = ("Group", "State", ">Lag", "Trend", "Behind", ">Members", "Type")
 """The first names the row; those that begin with > hold numbers. A phone shows the first ones unscrolled."""
 
 _DIRECTIONS: Final = {Direction.RISING: "bad", Direction.FALLING: "good", Direction.CAUGHT_UP: "good"}
@@ -25,12 +25,14 @@ _DIRECTIONS: Final = {Direction.RISING: "bad", Direction.FALLING: "good", Direct
 _SORTS: Final[Mapping[str, Callable[[KnownGroup], Any]]] = {
     "name": lambda group: (),
     "lag": lambda group: -1 if group.summary is None or group.summary.lag is None else group.summary.lag,
+    "behind": lambda group: (-1.0, False) if group.delay is None else (group.delay.seconds, group.delay.at_least),
     "members": lambda group: -1 if group.summary is None else group.summary.members,
     "type": lambda group: group.listing.type.value,
     "state": lambda group: group.listing.state,
 }
 
 SORTS: Final = tuple(_SORTS)
+_LARGEST_FIRST: Final = ("lag", "behind", "members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Choice:
         text: a part of their names, whatever the case; "" for all.
         type: their type; "" for all.
         state: their state, whatever the case; "" for all.
-        sort: one of `SORTS`; by lag and members the largest come first.
+        sort: one of `SORTS`; of `_LARGEST_FIRST` the largest come first.
         page: from 1.
     """
 
@@ -84,7 +86,7 @@ def choose(groups: Iterable[KnownGroup], choice: Choice) -> Page[KnownGroup]:
     ]
     found.sort(key=lambda group: group.listing.group_id)
     if choice.sort != "name":
-        found.sort(key=_SORTS[choice.sort], reverse=choice.sort in ("lag", "members"))
+        found.sort(key=_SORTS[choice.sort], reverse=choice.sort in _LARGEST_FIRST)
     return page_of(found, choice.page)
 
 
@@ -119,6 +121,7 @@ def _row(group: KnownGroup) -> tuple[Cell, ...]:
             NOTHING if summary is None or summary.lag is None else trend_text(group.trend),
             tone=_DIRECTIONS.get(group.trend.direction, ""),
         ),
+        Cell(NOTHING if summary is None or summary.lag is None else delay_text(group.delay)),
         Cell(NOTHING if summary is None else number(summary.members)),
         Cell(listing.type.value),
     )

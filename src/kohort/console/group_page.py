@@ -39,6 +39,7 @@ from kohort.number_ranges import partitions_text
 from kohort.plurals import several
 from kohort.protocol.share_in_flight import InFlight
 from kohort.short_names import short_names
+from kohort.streams.task_offsets import records_left
 from kohort.streams.tasks import Role, TaskId
 
 MOST_ROWS: Final = 500
@@ -338,9 +339,8 @@ def _copies(group: GroupDescription) -> Iterable[tuple[str, tuple[Cell, ...]]]:
                 end = member.streams.task_end_offsets.get(task)
                 found.append((task, member.member_id, role, member.streams.task_offsets.get(task), end))
     for task, member_id, role, offset, end in sorted(found, key=lambda each: each[:2]):
-        known = offset is not None and end is not None
-        left = max(0, end - offset) if offset is not None and end is not None else None
-        done = f"{100 * (end - (left or 0)) // end} %" if known and end else "100 %" if known else NOTHING
+        left = records_left(offset, end)
+        done = NOTHING if left is None else f"{100 * (end - left) // end} %" if left and end else "100 %"
         cells = _text(task), _text(names[member_id]), Cell(role.value), Cell(number(left)), Cell(done)
         yield f"{task} {member_id}", cells
 

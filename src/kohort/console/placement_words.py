@@ -24,6 +24,7 @@ from kohort.coordinator.placement.model import Member
 from kohort.coordinator.placement.outcome import Comparison, Outcome
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
+from kohort.streams.task_offsets import records_left
 from kohort.streams.tasks import Role, TaskId
 
 MOST_EFFORT: Final = 60_000
@@ -324,5 +325,6 @@ def _on_the_way(task: TaskId, owner: str | None, group: GroupDescription, names:
             yield f"On its way: the broker has given it to {name}."
         if member.streams.tasks.get(task) is Role.WARMUP:
             end, offset = member.streams.task_end_offsets.get(task), member.streams.task_offsets.get(task)
-            left = "" if end is None or offset is None else f", {several(max(0, end - offset), 'record')} behind"
+            lag = records_left(offset, end)
+            left = "" if lag is None else f", {several(lag, 'record')} behind"
             yield f"Warm-up: {name} restores it{left}, and is to run it then."

@@ -49,6 +49,7 @@ from kohort.console.watcher import Watcher
 from kohort.console.wire_routes import wire_routes
 from kohort.console.words import ended
 from kohort.http_access import HttpAccess
+from kohort.plurals import several
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.similar_names import did_you_mean
 
@@ -470,12 +471,14 @@ class ConsoleServer:
         report = self._watcher.report(group_id)
         if report is None:
             raise MissingError(f"There is no group {group_id!r}, or it can't be read.")
-        dead_letters = ""
+        dead_letters, letters = "", ""
         if report.group.type is GroupType.SHARE:
             dead_letters = await self._reader.dead_letter_topic(group_id)
+            letters = await self._how_many(dead_letters)
         return self._page(
             "group",
             dead_letters=dead_letters,
+            letters=letters,
             here="groups",
             group_id=group_id,
             type=report.group.type.value,
@@ -487,6 +490,16 @@ class ConsoleServer:
             stores=self._stores is not None,
             graph=None if report.group.topology is None else graph(report.group.topology),
         )
+
+    async def _how_many(self, topic: str) -> str:
+        """How many records a topic has, as far as offsets tell; "" for no topic, or if that isn't told soon."""
+        if not topic:
+            return ""
+        try:
+            async with time_limit(FIRST_LOOK_S):
+                return several((await self._reader.topic(topic)).offsets, "record")
+        except (TimeoutError, ClientError, KafkaError):
+            return ""
 
     async def _group_events(self, request: web.Request) -> web.StreamResponse:
         group_id = request.query.get("id", "")
@@ -561,7 +574,7 @@ class ConsoleServer:
     async def _topics(self, request: web.Request) -> web.Response:
         text, internal = request.query.get("q", "").strip(), request.query.get("internal") == "yes"
         number = Choice.of(request.query).page
-        page = topic_pages.choose((await self._reader.topics()).values(), text, number, internal=internal)
+        page = topic_pages.choose((await self._growth.listed()).values(), text, number, internal=internal)
         return self._page(
             "topics",
             here="topics",

@@ -26,6 +26,9 @@ LARGE: Final = 5_000
 LIST_S: Final = 30.0
 """From one list of the topics of such a cluster to the next."""
 
+PAGE_LIST_S: Final = 5.0
+"""How old that list may be for the page of topics: it takes longer to be told and read than the rest of the page."""
+
 _SHARE: Final = 9
 """Times as long as a look took, that the watcher rests after it."""
 
@@ -69,7 +72,8 @@ class TopicWatcher(Looks):
         self._ends: dict[str, dict[int, int]] = {}
         self._sizes_due = float("-inf")
         self._topics: Mapping[str, TopicInfo] = {}
-        self._list_due = float("-inf")
+        self._listed_at = float("-inf")
+        self._large = False
         self.book = GrowthBook()
         self.sizes: Mapping[TopicPartition, int] = {}
         self.gone: set[str] = set()
@@ -78,18 +82,31 @@ class TopicWatcher(Looks):
         """Takes in where a topic's partitions begin, which its looks don't ask."""
         self.book.of(report.topic.name).firsts = report.firsts
 
-    async def _listed(self, shown: Collection[str]) -> Mapping[str, TopicInfo]:
-        """All topics; of a large cluster those of a while ago, unless an open page has another one."""
+    async def listed(self) -> Mapping[str, TopicInfo]:
+        """All topics, for a page; of a large cluster those of a moment ago.
+
+        Raises:
+            ClientError, KafkaError: the cluster doesn't answer, or refuses.
+        """
+        return await self._list(PAGE_LIST_S)
+
+    def changed(self) -> None:
+        """A topic was changed by this console: the next page has it."""
+        self._listed_at = float("-inf")
+
+    async def _list(self, oldest_s: float, shown: Collection[str] = ()) -> Mapping[str, TopicInfo]:
+        """All topics; of a large cluster those of so long ago at most, unless an open page has another one."""
         loop = asyncio.get_running_loop()
-        if loop.time() >= self._list_due or any(name not in self._topics for name in shown):
+        old = not self._large or loop.time() >= self._listed_at + oldest_s
+        if old or any(name not in self._topics for name in shown):
             self._topics = await self._reader.topics()
-            large = sum(len(each.partitions) for each in self._topics.values()) > LARGE
-            self._list_due = loop.time() + (LIST_S if large else 0)
+            self._large = sum(len(each.partitions) for each in self._topics.values()) > LARGE
+            self._listed_at = loop.time()
         return self._topics
 
     async def _look(self) -> str:
         shown = self.shown()
-        topics = await self._listed(shown)
+        topics = await self._list(LIST_S, shown)
         self.gone = shown - topics.keys()
         due = self.book.due({name: len(each.partitions) for name, each in topics.items()}, shown, self._batch)
         found = await self._reader.ends([topics[name] for name in due])

@@ -36,6 +36,20 @@ def task_offsets(kind: Callable[..., T], offsets: Mapping[TaskId, int]) -> list[
     ]
 
 
+def records_left(offset: int | None, end: int | None) -> int | None:
+    """Records that a copy has yet to restore, by what its member reported; None where that isn't known.
+
+    Args:
+        offset: of the copy, summed over its changelog's partitions; -2 says that it is at their end.
+        end: of the changelog, as the same member saw it.
+    """
+    if offset == _LATEST:
+        return 0
+    if offset is None or end is None or not (0 <= offset < _OVERFLOWN and 0 <= end < _OVERFLOWN):
+        return None
+    return max(0, end - offset)
+
+
 @dataclass(frozen=True, slots=True)
 class _Report:
     """What a member reported last; only numbers that mean an offset."""

@@ -12,6 +12,7 @@ from kohort.notebook_html import page, paragraph, table
 from kohort.number_ranges import partitions_text
 from kohort.plurals import several
 from kohort.short_names import short_names
+from kohort.streams.task_offsets import records_left
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
 
@@ -80,11 +81,7 @@ class StreamsMemberState:
         """
         ends = self.task_end_offsets
         restored = (task for task, role in self.tasks.items() if role is not Role.STANDBY)
-        return sum(
-            max(0, ends[task] - self.task_offsets[task])
-            for task in restored
-            if task in ends and task in self.task_offsets
-        )
+        return sum(records_left(self.task_offsets.get(task), ends.get(task)) or 0 for task in restored)
 
 
 def _tasks_text(tasks: Mapping[TaskId, Role]) -> str:
