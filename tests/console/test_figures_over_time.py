@@ -15,7 +15,7 @@ import pytest
 from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.client.types import TopicPartition
-from kohort.console.flow import FlowBook
+from kohort.console.flow import Flow
 from kohort.console.group_book import GroupBook
 from kohort.testing import Broker
 from tests.client.administration.members import join_streams
@@ -29,13 +29,13 @@ P0 = TopicPartition("orders", 0)
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets so many seconds go by for the books of the console."""
     gone = [0.0]
-    for book in (GroupBook, FlowBook):
-        looked: Callable[..., None] = book.looked
+    for book, name in ((GroupBook, "looked"), (Flow, "add")):
+        told: Callable[..., None] = getattr(book, name)
 
-        def shifted(self: Any, at: float, *more: Any, looked: Callable[..., None] = looked) -> None:
-            looked(self, at + gone[0], *more)
+        def shifted(self: Any, at: float, *more: Any, told: Callable[..., None] = told) -> None:
+            told(self, at + gone[0], *more)
 
-        monkeypatch.setattr(book, "looked", shifted)
+        monkeypatch.setattr(book, name, shifted)
 
     def go_by(seconds: float) -> None:
         gone[0] += seconds

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kohort.client.admin import Admin
 from kohort.client.streams_member import Endpoint
+from kohort.http_access import OPEN
 from kohort.spark.queries.queryable import OpenStore, StoreRole
 from kohort.spark.state.store import Store
 from kohort.testing import Broker
@@ -40,7 +41,7 @@ def test_keys_and_values_come_from_the_instance(tmp_path: Path) -> None:
             endpoint = Endpoint("127.0.0.1", running.servers[0].port)
             async with (
                 instances(servers, "app", "flights", [{"user_endpoint": endpoint}], partitions=1),
-                console(servers, stores=True) as at,
+                console(servers, stores=OPEN) as at,
             ):
 
                 async def rows(**fields: str) -> tuple[list[tuple[str, str]], str]:
