@@ -36,16 +36,18 @@ tour: $(READY) ## A tour of the inspector, on real bytes
 WORKERS ?= $(shell expr $$(nproc) \* $(if $(and $(WITHOUT_SPARK),$(WITH_SPARK)),3,4) / 2)
 SPARK_WORKERS ?= 2
 TESTS ?= tests
-CHOSEN = $(patsubst tests,tests tests/pipeline,$(TESTS:/=))
+CHOSEN = $(patsubst tests,tests tests/pipeline,$(filter tests%,$(TESTS:/=)))
 WITH_SPARK = $(filter tests/pipeline%,$(CHOSEN))
 WITHOUT_SPARK = $(filter-out tests/pipeline%,$(CHOSEN))
+# Options of pytest's are for both runs: TESTS="tests/client -k 'commit or fetch'". Quotes are passed through two shells.
+OPTIONS = $(subst ",\",$(subst ','\'',$(filter-out tests%,$(TESTS:/=))))
 # What ran, and what was left out for a missing program, is counted over both runs. $(1) chooses tests.
 define run_tests
 	@rm -rf .cache/test
 	@$(TOOLS) java kcat maven
 	@scripts/each "$(BIN)/python -m tests.kernels" "$(BIN)/python -m tests.beside --live \
-	$(if $(WITHOUT_SPARK),'$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)') \
-	$(if $(WITH_SPARK),'$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)')" \
+	$(if $(or $(WITHOUT_SPARK),$(if $(WITH_SPARK),,alone)),'$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(strip $(OPTIONS) $(WITHOUT_SPARK))') \
+	$(if $(WITH_SPARK),'$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(strip $(OPTIONS) $(WITH_SPARK))')" \
 	"$(BIN)/python -m tests.left_out .cache/test/*.xml"
 endef
 

@@ -57,15 +57,17 @@ async def run_all(commands: Sequence[str], at_once: int, *, live: bool = False) 
         loop.add_signal_handler(number, task.cancel)
     places, quiet = asyncio.Semaphore(at_once), asyncio.Event()
 
+    if not live:
+        quiet.set()
+
     async def in_its_turn(command: str, first: bool) -> int:
-        async with places:
-            if not live:
-                return await run_and_show(command)
-            try:
-                return await (run_live(command) if first else run_and_show(command, quiet))
-            finally:
-                if first:
-                    quiet.set()
+        if not live or not first:
+            return await run_and_show(command, places, quiet)
+        try:
+            async with places:
+                return await run_live(command)
+        finally:
+            quiet.set()
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(in_its_turn(each, number == 0)) for number, each in enumerate(commands)]
@@ -83,18 +85,21 @@ async def run_live(command: str) -> int:
     return code
 
 
-async def run_and_show(command: str, quiet: asyncio.Event | None = None) -> int:
-    """Run a command, then show what it said and how long it took, once it's `quiet`; its exit code."""
+async def run_and_show(command: str, places: asyncio.Semaphore, quiet: asyncio.Event) -> int:
+    """Run a command in one of the places; once it's `quiet`, show what it said and how long it took; its exit code."""
+    await places.acquire()
     with tempfile.TemporaryFile() as said:
         began = time.monotonic()
         sys.stdout.write(f"began: {command}\n")
         sys.stdout.flush()
         took = None
         try:
-            code = await run(command, said)
-            took = time.monotonic() - began
-            if quiet is not None:
-                await quiet.wait()
+            try:
+                code = await run(command, said)
+                took = time.monotonic() - began
+            finally:
+                places.release()
+            await quiet.wait()
         finally:
             # Without waiting in between: the lines of two commands aren't mixed.
             sys.stdout.buffer.write(f"{took or time.monotonic() - began:.0f} s: {command}\n".encode())

@@ -70,6 +70,15 @@ def test_what_the_first_says_comes_at_once_and_the_others_wait_for_its_end(tmp_p
     assert process.returncode == 0
 
 
+def test_one_that_has_ended_gives_its_place_away_while_the_first_goes_on(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    code, said, _ = run("--live", f"cat {gate}", "echo two", f"echo from the third >{gate}; echo three")
+    assert code == 0
+    assert said.startswith("from the third\n")
+    assert {"two", "three"} <= set(said.splitlines())
+
+
 def test_one_that_is_shown_may_fail_too() -> None:
     code, said, failed = run("--live", "exit 3", "echo two")
     assert (code, said, failed) == (1, "? s: exit 3\n? s: echo two\ntwo\n", "failed:\n  exit 3 (exit code 3)\n")

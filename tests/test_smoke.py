@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -63,6 +64,17 @@ def test_those_of_the_pipeline_have_a_run_of_their_own(tests: str, runs: list[st
     command = ["make", "--dry-run", "test", f"TESTS={tests}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     assert re.findall(r"/pytest .*?\.xml ([^']*)'", done.stdout) == runs
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_options_of_pytest_are_passed_through_to_each_run(quote: str) -> None:
+    expression = f"-k {quote}a or b{quote}"
+    command = ["make", "--dry-run", "test", f"TESTS=tests/client tests/pipeline {expression}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    (line,) = re.findall(r"^scripts/each (?:.*\\\n)*.*", done.stdout, re.MULTILINE)
+    _, _, beside, _ = shlex.split(line.replace("\\\n", ""))
+    runs = [shlex.split(each)[-3:] for each in shlex.split(beside) if "/pytest " in each]
+    assert runs == [["-k", "a or b", "tests/client"], ["-k", "a or b", "tests/pipeline"]]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ class HttpAccess:
         if cafile is None:
             return cls(token)
         try:
-            context = ssl.create_default_context(cafile=cafile)
+            context = ssl.create_default_context(cafile=Path(cafile))  # "" would have it trust all public authorities
         except (OSError, ssl.SSLError) as error:
             raise ValueError(f"{prefix}cafile {cafile}: no PEM certificates: {error}") from None
         context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -366,6 +366,22 @@ def test_many_offsets_and_a_slow_disk_do_not_hold_up_the_event_loop(
     with_server(test)
 
 
+def test_a_share_partition_whose_done_records_are_unknown_has_no_lag(with_server: Run) -> None:
+    """As where the groups are described."""
+
+    async def test(server: Server) -> None:
+        topic = server.broker.topics.create("t", 2)
+        for partition in range(2):
+            append_records(server.broker, "t", partition, 5)
+        keys = [SimpleNamespace(group_id="g", topic_id=topic.id, partition=number) for number in range(2)]
+        states = [SimpleNamespace(start_offset=1, delivery_complete_count=count) for count in (-1, 2)]
+        shard: Any = SimpleNamespace(states=lambda: zip(keys, states, strict=True))
+        family = await group_lags(replace(server.broker.metric_sources, share_state_shards=lambda: [shard]))
+        assert [each.value for each in family.samples] == [2]
+
+    with_server(test)
+
+
 def test_health(with_server: Run) -> None:
     async def test(server: Server) -> None:
         assert await ask(server.metrics_port, "GET /healthz HTTP/1.0\r\n\r\n") == ("HTTP/1.1 200 OK", b"ok\n")

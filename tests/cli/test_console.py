@@ -102,6 +102,7 @@ def test_addresses_of_ip_version_6_are_in_brackets() -> None:
         (["--stores-token-file", "token"], 2, "want --stores"),
         (["--stores", "--stores-certfile", "c.pem"], 2, "--stores-certfile needs --stores-cafile"),
         (["--stores", "--stores-cafile", "/none"], 2, "--stores-cafile /none: no PEM certificates"),
+        (["--stores", "--stores-cafile", ""], 2, "--stores-cafile : no PEM certificates"),
         (["--stores", "--stores-token-file", "/none"], 2, "--stores-token-file /none: No such file"),
         (["--audit-log", "/none/audit"], 1, "--audit-log /none/audit: No such file"),
         (["--every", "0"], 2, "--every"),

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kohort.client.errors import ConnectionLostError
 from kohort.testing import Broker
 
 from .client_topics import Topics
@@ -264,6 +265,25 @@ def test_a_topic_that_was_made_is_told(topics: Topics, tmp_path: Path) -> None:
     done = invoke("produce", "unheard-of", file, "--quiet", servers=topics.bootstrap)
     assert (done.exit_code, done.stderr) == (0, "")
     assert len(topics.read("depatures")) == 6 and len(topics.read("unheard-of")) == 2
+
+
+def test_no_topic_is_made_where_the_look_up_fails(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "config").write_text("max.block.ms=300\n")
+
+    async def fail(*_: object) -> None:
+        raise ConnectionLostError("the broker went")
+
+    call = ("produce", "undreamt-of", str(tmp_path / "a"), "--config", str(tmp_path / "config"), "--no-create")
+    monkeypatch.setattr("kohort.client.administration.topics.Topics.list", fail)
+    done = invoke(*call, servers=topics.bootstrap)
+    assert done.exit_code == 1 and "there is no topic 'undreamt-of'" in done.stderr
+    monkeypatch.setattr("kohort.client.admin.Admin.start", fail)
+    done = invoke(*call, servers=topics.bootstrap)
+    assert done.exit_code == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in done.stderr
+    assert "undreamt-of" not in topics.names()
 
 
 def test_where_no_topics_are_made_the_error_says_what_may_be_meant(tmp_path: Path) -> None:

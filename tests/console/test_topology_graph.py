@@ -79,6 +79,17 @@ def test_names_are_whole_in_lines_that_fit(name: str) -> None:
     assert all(len(line) <= 24 for line in (*topic.lines, *part.lines, *part.stores[0]))
 
 
+def test_names_that_are_cut_are_whole_beside_the_box() -> None:
+    name = "x" * 1_000
+    found = graph(
+        Topology({name: Subtopology(source_topics=["t"], changelogs=[InternalTopic("a"), InternalTopic(name)])})
+    )
+    assert found is not None
+    part = found.nodes[1]
+    assert part.lines[-1].endswith("…")
+    assert part.full == f"Subtopology {name}, a, {name}"
+
+
 def test_names_are_broken_where_their_words_end() -> None:
     found = graph(Topology({"0": Subtopology(source_topics=["flight-delays-by-origin-repartition"])}))
     assert found is not None

@@ -79,8 +79,9 @@ class Podman:
         self._store = ["--root", str(directory / "store"), "--runroot", str(directory / "run")]
         # Cgroups and systemd's timers are of a whole machine: neither limits nor intervals are tried.
         self._store += ["--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--events-backend", "file"]
-        most = min(resource.getrlimit(each)[1] for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC))
-        limits = [] if most == resource.RLIM_INFINITY else [f"--ulimit={name}={most}" for name in ("nofile", "nproc")]
+        kinds = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
+        most = {name: resource.getrlimit(kind)[1] for name, kind in kinds.items()}
+        limits = [f"--ulimit={name}={each}" for name, each in most.items() if each != resource.RLIM_INFINITY]
         self._apart = ["--cgroups=disabled", "--health-interval=disable", *limits]
 
     def __call__(self, *arguments: str | Path, given: str = "", within: float = 600) -> str:
@@ -103,12 +104,24 @@ class Podman:
             raise ImageError(f"podman {shlex.join(map(str, arguments))} took more than {within:.0f} s") from error
         return ran.returncode, ran.stdout + (ran.stderr if ran.returncode else "")
 
+    def logs(self, name: str) -> str:
+        """What a container has said, also on standard error, as far as podman can tell."""
+        command = ["podman", "--log-level=fatal", *self._store, "logs", name]
+        told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return told.stdout
+
     def make_base(self, root: Path, name: str) -> None:
-        """An image of a directory."""
+        """An image of a directory.
+
+        Raises:
+            ImageError: it can't be read, or taken in.
+        """
         left = ["--exclude=./var/cache/apt/archives/*.deb", "--exclude=./var/lib/apt/lists/*"]
         with subprocess.Popen(["tar", "-C", root, "-c", *left, "."], stdout=subprocess.PIPE) as packed:
             command = ["podman", *self._store, "import", "--quiet", f"--change=ENV PATH={PATH}", "-", name]
-            subprocess.run(command, stdin=packed.stdout, stdout=subprocess.DEVNULL, check=True)
+            taken = subprocess.run(command, stdin=packed.stdout, stdout=subprocess.DEVNULL, check=False).returncode
+        if taken or packed.returncode:
+            raise ImageError(f"no image of {root}: tar ended with {packed.returncode}, podman import with {taken}")
 
     def build(self, name: str, file: Path, context: Path) -> None:
         """An image of a Dockerfile, all of it: nothing is taken from an earlier time or a registry."""
@@ -130,7 +143,7 @@ class Podman:
         def is_healthy() -> bool:
             state = self("inspect", "--format={{.State.Status}} {{.State.ExitCode}}", name).strip()
             if state != "running 0":
-                raise ImageError(f"{name} is {state}:\n{self('logs', name)}")
+                raise ImageError(f"{name} is {state}:\n{self.logs(name)}")
             return self.tried("healthcheck", "run", name)[0] == 0
 
         self.until(is_healthy, f"{name} isn't healthy", name)
@@ -140,7 +153,7 @@ class Podman:
         deadline = time.monotonic() + STARTS_S
         while not is_so():
             if time.monotonic() > deadline:
-                raise ImageError(f"{otherwise} after {STARTS_S} s:\n{self.tried('logs', name)[1]}")
+                raise ImageError(f"{otherwise} after {STARTS_S} s:\n{self.logs(name)}")
             time.sleep(0.5)
 
     def stop(self, name: str) -> None:
@@ -153,7 +166,7 @@ class Podman:
         self("stop", "--time", str(STOPS_S), name)
         code = self("inspect", "--format={{.State.ExitCode}}", name).strip()
         if code != "0" or time.monotonic() - started >= STOPS_S:
-            raise ImageError(f"{name} ended with {code} when it was to stop:\n{self.tried('logs', name)[1]}")
+            raise ImageError(f"{name} ended with {code} when it was to stop:\n{self.logs(name)}")
 
 
 def base_root(machine: Machine, log: Path) -> Path:

@@ -43,6 +43,8 @@ def test_functions_that_keep_state(spark: SparkSession) -> None:
         ]
         driver.pipe("readings", [at("a", 1, "00:00"), at("a", 1, "00:20"), at("b", 5, "00:30"), at("a", 2, "00:40")])
         assert found() == [("a", "level 1"), ("b", "level 5"), ("a", "level 2")]
+        driver.pipe("readings", [{"sensor": "c", "level": 1}])  # without a time no timer can be set
+        assert found() == []
         driver.pipe("readings", [at("b", 5, "01:20")])
         assert found() == []
         driver.pipe("readings", [at("b", 6, "01:45")])

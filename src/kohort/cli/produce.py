@@ -158,6 +158,8 @@ def command(
     arguments |= {name: value for name, value in given.items() if value is not None}
     if acks not in (None, "all", "-1"):
         arguments["enable_idempotence"] = False
+    if no_create:
+        arguments["allow_auto_create_topics"] = False  # also where the look-up fails, or the topic goes after it
     marker = None if null is None else null.encode(errors="surrogateescape")
 
     def administering() -> Admin:

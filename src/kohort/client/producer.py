@@ -61,6 +61,7 @@ class Producer(Lifecycle):
             for a batch), "murmur2_random" (others anywhere), "consistent_random" (librdkafka's own), or a callable
             (topic, key, number of partitions) -> partition.
         key_serializer, value_serializer: make bytes of keys and values; by default they are bytes.
+        allow_auto_create_topics: whether the broker may create a topic that isn't there, as Kafka's producers let it.
 
     Raises:
         ConfigError: invalid settings.
@@ -86,6 +87,7 @@ class Producer(Lifecycle):
         partitioner: str | Partitioner = "murmur2",
         key_serializer: Callable[[Any], bytes | None] | None = None,
         value_serializer: Callable[[Any], bytes | None] | None = None,
+        allow_auto_create_topics: bool = True,
     ) -> None:
         self._settings = settings = ProducerSettings(
             acks=acks, enable_idempotence=enable_idempotence, transactional_id=transactional_id,
@@ -95,6 +97,7 @@ class Producer(Lifecycle):
             delivery_timeout_ms=delivery_timeout_ms,
             max_in_flight_requests_per_connection=max_in_flight_requests_per_connection, partitioner=partitioner,
             key_serializer=key_serializer, value_serializer=value_serializer,
+            allow_auto_create_topics=allow_auto_create_topics,
         )  # fmt: skip
         self._cluster = Cluster(servers)
         self._key_serializer, self._value_serializer = key_serializer, value_serializer

@@ -73,8 +73,9 @@ class StorePages:
         if choice.name and not problem:
             found, problem, answered = await self._ask({answered: instances[answered]}, choice.path, answers.rows)
             names = [each.name for each in known or ()]
-            if problem and choice.name not in names and (meant := did_you_mean(choice.name, names)):
-                problem += f"; {meant}"
+            if problem and choice.name not in names:
+                meant = await asyncio.to_thread(did_you_mean, choice.name, names)
+                problem += f"; {meant}" if meant else ""
         next_page = urlencode({"id": group_id, **choice.next(found.after)}) if found is not None and found.after else ""
         return self._page(
             "stores",

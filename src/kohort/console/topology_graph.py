@@ -46,6 +46,7 @@ class Node:
         kind: "topic", "repartition" or "subtopology", by which it is coloured.
         lines: its name, in lines that fit.
         stores: of a subtopology, names of its stores, each in lines that fit.
+        full: its whole name, and those of these stores.
         x, y, height: where it is.
     """
 
@@ -53,15 +54,10 @@ class Node:
     kind: str
     lines: tuple[str, ...]
     stores: tuple[tuple[str, ...], ...]
+    full: str
     x: int
     y: int
     height: int
-
-    @property
-    def full(self) -> str:
-        """Its whole name, and those of its stores."""
-        names = ["".join(self.lines), *("".join(store) for store in self.stores)]
-        return ", ".join(names)
 
     @property
     def middle(self) -> int:
@@ -76,6 +72,7 @@ class _Entry(NamedTuple):
     kind: str
     lines: tuple[str, ...]
     stores: tuple[tuple[str, ...], ...]
+    full: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +107,12 @@ def graph(topology: Topology) -> Graph | None:
         reader = topology.readers.get(topic)
         level = last if reader is None else levels[reader]
         kind = "repartition" if topic in repartition else "topic"
-        columns.setdefault(2 * level, []).append(_Entry(f"topic {topic}", kind, _wrapped(topic), ()))
+        columns.setdefault(2 * level, []).append(_entry(f"topic {topic}", kind, topic))
     for name, part in parts.items():
         stores = [topic.name for topic in part.changelogs]
         more = len(stores) - MOST_STORES
         shown = [*stores[:MOST_STORES], *([f"and {more:,} more"] if more > 0 else [])]
-        entry = _Entry(f"part {name}", "subtopology", _wrapped(f"Subtopology {name}"), tuple(map(_wrapped, shown)))
+        entry = _entry(f"part {name}", "subtopology", f"Subtopology {name}", shown)
         columns.setdefault(2 * levels[name] + 1, []).append(entry)
     nodes = {node.key: node for node in _placed(columns)}
     arrows = []
@@ -159,6 +156,11 @@ def _placed(columns: Mapping[int, Sequence[_Entry]]) -> list[Node]:
             nodes.append(Node(*entry, x, y, _height(entry)))
             y += _height(entry) + _SPACE
     return nodes
+
+
+def _entry(key: str, kind: str, name: str, stores: Sequence[str] = ()) -> _Entry:
+    full = ", ".join(map(visible, (name, *stores)))
+    return _Entry(key, kind, _wrapped(name), tuple(map(_wrapped, stores)), full)
 
 
 def _height(entry: _Entry) -> int:

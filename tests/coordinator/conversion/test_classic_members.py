@@ -88,6 +88,17 @@ def test_a_client_that_is_refused_again_and_again_has_one_line(
     assert len(lines()) == 4
 
 
+def test_a_refusal_has_a_short_line_whatever_names_a_client_sends(
+    driver: Driver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    driver.join("x", protocol_type="x" * 32_000)
+    driver.beat("y" * 32_000, 7)
+    lines = [line for line in caplog.messages if "refused" in line]
+    assert len(lines) == 2
+    assert max(map(len, lines)) < 1_000
+
+
 def test_requests_that_are_refused(driver: Driver) -> None:
     classic = enter(driver)
     for member, generation, code in [

@@ -58,6 +58,9 @@ def test_each_key_gets_its_prior_value_once(monkeypatch: pytest.MonkeyPatch) -> 
     ]
     report = rpc.reports["rows"]
     assert (report.records, report.late, report.max_times) == (3, 0, {0: 60, 1: 70})
+    (one,) = report.reads
+    assert (one.records, one.bytes, one.partitions) == (3, report.bytes, ("t-0", "t-1", "t-2"))
+    assert 0 < one.fetch_ms + one.decode_ms <= one.took_ms
     assert sorted(rpc.asked) == [b"a", b"b"]
 
 

@@ -241,8 +241,9 @@ async def _share_lags(sources: MetricSources) -> dict[tuple[str, str], int]:
         for seen, (key, state) in enumerate(shard.states(), 1):
             topic = topics.get(key.topic_id)
             partition = None if topic is None else topic.partition(key.partition)
-            if topic is not None and partition is not None and partition.offline is None and state.start_offset >= 0:
-                left = partition.log.high_watermark - state.start_offset - max(state.delivery_complete_count, 0)
+            is_known = min(state.start_offset, state.delivery_complete_count) >= 0
+            if topic is not None and partition is not None and partition.offline is None and is_known:
+                left = partition.log.high_watermark - state.start_offset - state.delivery_complete_count
                 place = key.group_id, topic.name
                 lags[place] = lags.get(place, 0) + max(left, 0)
             if seen % OFFSETS_A_TURN == 0:

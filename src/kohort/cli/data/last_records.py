@@ -6,6 +6,7 @@ after compaction. So records are counted, backwards from the end.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,9 @@ _MOST_BACK: Final = 100_000
 
 _STEP: Final = 16
 _POLL_MS: Final = 20
+
+_PATIENCE_S: Final = 30.0
+"""Without a step ahead: a log that was cut after its end was asked for, as by a leader that lacks records, has none."""
 
 
 @dataclass(slots=True)
@@ -61,6 +65,8 @@ async def last_records(
 ) -> dict[TopicPartition, int]:
     """Where in each partition so many records are left, or all that it has; its end, if it has none.
 
+    Offsets are counted instead if there are more than `MOST_COUNTED`, or if the records don't come.
+
     Which records count is up to the consumer's isolation level. What it is assigned afterwards doesn't matter.
 
     Raises:
@@ -74,25 +80,32 @@ async def last_records(
     searches = {tp: _Search(begins[tp], ends[tp], starts[tp], ends[tp]) for tp in partitions if begins[tp] < ends[tp]}
     looking = searches
     while looking:
-        await _look(consumer, path, looking)
+        if not await _look(consumer, path, looking):
+            return starts
         looking = {tp: search for tp, search in looking.items() if search.goes_back(count)}
     for tp, search in searches.items():
         starts[tp] = search.found[-count:][0] if search.found else search.end
     return starts
 
 
-async def _look(consumer: Consumer, path: RecordPath, searches: dict[TopicPartition, _Search]) -> None:
-    """Reads each partition from where its search begins up to its limit."""
+async def _look(consumer: Consumer, path: RecordPath, searches: dict[TopicPartition, _Search]) -> bool:
+    """Reads each partition from where its search begins up to its limit; whether all could be reached."""
     consumer.assign(searches)
     for tp, search in searches.items():
         consumer.seek(tp, search.first)
-    left = set(searches)
+    left, before, deadline = set(searches), dict[TopicPartition, int](), time.monotonic() + _PATIENCE_S
     while left:
         polled = await path.poll(consumer, _POLL_MS)
         if polled is not None:
             search = searches[polled.partition]
             search.looked += [int(offset) for offset in polled.offsets if offset < search.limit]
-        done = {tp for tp in left if (consumer.position(tp) or 0) >= searches[tp].limit}
+        at = {tp: consumer.position(tp) or 0 for tp in left}
+        if polled is not None or at != before:
+            before, deadline = at, time.monotonic() + _PATIENCE_S
+        elif time.monotonic() > deadline:
+            break
+        done = {tp for tp in left if at[tp] >= searches[tp].limit}
         consumer.pause(*done)
         left -= done
     consumer.resume(*searches)
+    return not left

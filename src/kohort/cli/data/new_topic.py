@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kohort.client.errors import ClientError, PartialFailureError
@@ -14,12 +14,9 @@ from kohort.similar_names import did_you_mean
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
-Administering = Callable[[], AbstractAsyncContextManager["Admin"]]
-"""Makes a client that connects where it is entered."""
 
-
-async def others_if_missing(administering: Administering, topic: str) -> list[str] | None:
-    """The names of all topics, if that one isn't among them; else None, as where the cluster doesn't say."""
+async def others_if_missing(administering: Callable[[], Admin], topic: str) -> list[str] | None:
+    """The names of all topics, none if they can't be listed, if that one isn't there; else None, or if nobody says."""
     try:
         async with administering() as admin:
             try:
@@ -27,13 +24,15 @@ async def others_if_missing(administering: Administering, topic: str) -> list[st
             except (KafkaError, PartialFailureError) as error:
                 why = error if isinstance(error, KafkaError) else error.errors.get(topic)
                 if isinstance(why, KafkaError) and why.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    return [*await admin.topics.list()]
+                    with suppress(KafkaError, ClientError):
+                        return [*await admin.topics.list()]
+                    return []
     except (KafkaError, ClientError):
         pass  # the producer will say what is wrong
     return None
 
 
-async def said_of_new(administering: Administering, topic: str, others: list[str]) -> str:
+async def said_of_new(administering: Callable[[], Admin], topic: str, others: list[str]) -> str:
     """A sentence about a topic that the first record has made, with what may have been meant by its name."""
     partitions = ""
     try:

@@ -94,7 +94,7 @@ class Intake:
         sender = self.sender
         ms = self._settings.max_block_ms
         try:
-            info = await self._cluster.topic(topic, timeout_ms=ms, create=True)
+            info = await self._cluster.topic(topic, timeout_ms=ms, create=self._settings.allow_auto_create_topics)
         except KafkaError as error:
             if error.code.retriable:
                 raise KafkaError(error.code, f"topic {topic!r} isn't there after max_block_ms={ms}") from error

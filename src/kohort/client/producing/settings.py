@@ -49,6 +49,7 @@ class ProducerSettings:
     partitioner: str | Partitioner = "murmur2"
     key_serializer: Callable[[Any], bytes | None] | None = None
     value_serializer: Callable[[Any], bytes | None] | None = None
+    allow_auto_create_topics: bool = True
 
     required_acks: int = field(init=False)
     compression: Compression = field(init=False)

@@ -62,8 +62,9 @@ class Joins:
             return self._join(group, request, client, now, reply)
         except KafkaError as error:
             if self._refusals.is_news(now, group.group_id, client.client_id, error.code.name):
-                named = group.group_id[:LONGEST], client.client_id[:LONGEST], error.detail or error.code.name
-                log.info("join refused group=%s client=%s reason=%s", *named)
+                why = (error.detail or error.code.name)[:LONGEST]
+                named = group.group_id[:LONGEST], client.client_id[:LONGEST]
+                log.info("join refused group=%s client=%s reason=%s", *named, why)
             return Step(answers=[Answer(reply, join_refused(error.code, "", client.version))])
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:

@@ -171,7 +171,7 @@ class ModernGroups(ABC, Generic[G, D, Q, S]):
                 named = request.group_id[:LONGEST], request.member_id[:LONGEST], request.member_epoch
                 log.info(
                     "heartbeat refused group=%r member=%r epoch=%d error=%s because=%s",
-                    *named, error.code.name, error.detail,
+                    *named, error.code.name, (error.detail or "")[:LONGEST],
                 )  # fmt: skip
             return Step(answers=[Answer(reply, self._refused(error))])
 

@@ -23,6 +23,7 @@ from kohort.spark.jobs.stages.context import (
 )
 from kohort.spark.jobs.stages.fetched_records import fetch_records, note_times
 from kohort.spark.jobs.stages.late_partials import drop_late_partials, in_windows
+from kohort.spark.jobs.stages.read_times import ReadTimes
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 
@@ -84,14 +85,15 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     # No partition is divided: the prior value of a key must be added once.
     split_input = context.request_input(split, whole_partitions=True)
-    statistics = EpochStatistics()
+    statistics, times = EpochStatistics(), ReadTimes()
     partials = []
-    for fetched in fetch_records(split_input, servers, statistics):
+    schema = pa.schema([pa.field("records", pa.int64()), pa.field("state", pa.struct(list(state_lookup.state)))])
+    for fetched in times.fetching(fetch_records(split_input, servers, statistics)):
         note_times(statistics, fetched.partitions, fetched.times)
-        schema = pa.schema([pa.field("records", pa.int64()), pa.field("state", pa.struct(list(state_lookup.state)))])
-        records, states = read_objects(fetched.values, schema, f"topic {fetched.topic}").columns
-        keys = fetched.keys.cast(pa.string())
-        partials.append(_batch(state_lookup, fetched.partitions, keys, fetched.times, records, states))
+        with times.decoding():
+            records, states = read_objects(fetched.values, schema, f"topic {fetched.topic}").columns
+            keys = fetched.keys.cast(pa.string())
+            partials.append(_batch(state_lookup, fetched.partitions, keys, fetched.times, records, states))
     if partials:
         batch = one_batch(pa.Table.from_batches(partials))
         if state_lookup.closed_after_ms is not None:
@@ -101,6 +103,8 @@ def _read(
             yield batch
             keys = pa.table(batch.select([PARTITION, KEY])).group_by([PARTITION, KEY]).aggregate([]).combine_chunks()
             yield from prior_values(context, state_lookup, keys.column(PARTITION), keys.column(KEY))
+    if split_input.ranges:
+        statistics.reads.append(times.read(split_input.ranges, statistics))
     context.report(split_input.run, split, READING, statistics)
 
 
