@@ -119,7 +119,8 @@ def test_ten_thousand_groups_stay_quick() -> None:
     """Each page comes within a second of processor time, complete; a look tells it only what changed."""
 
     async def whole(servers: str) -> None:
-        made_up = MadeUp({f"g{number:05}": number for number in range(10_000)})
+        # Who lags is further behind in time with each look: those of the page that is kept open don't.
+        made_up = MadeUp({f"g{number:05}": number if number < 7_000 else 0 for number in range(10_000)})
         async with console(servers, groups=made_up) as at:
             await at.page("/groups")  # templates are read once
             for fields in ({}, {"page": "150"}, {"sort": "lag"}, {"q": "99"}):
