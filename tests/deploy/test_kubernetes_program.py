@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from typing import Any
 
 import pytest
@@ -24,9 +23,9 @@ GIVEN = {
 def test_it_takes_all_that_is_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in GIVEN.items():
         monkeypatch.setenv(name, value)
-    (block,) = re.findall(r"^    import os\n(?:(?:    .*)?\n)+?    \)\n", PAGE, re.MULTILINE)
+    (block,) = re.findall(r"^```python\n(import os\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     scope: dict[str, Any] = {}
-    exec(textwrap.dedent(block), scope)
+    exec(block, scope)
     settings = scope["app"].settings
     assert (settings.group_instance_id, settings.session_timeout_ms) == ("flights-0", 60_000)
     assert settings.endpoint == ("flights-0.flights-instances.air.svc", 8080)
