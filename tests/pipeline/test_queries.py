@@ -205,7 +205,7 @@ def _changelog(servers: str, topic: str) -> dict[str, str]:
             if message.error() is not None:
                 ended += 1
             else:
-                found[message.key().decode()] = message.value().decode()
+                found[(message.key() or b"").decode()] = (message.value() or b"").decode()
     finally:
         consumer.close()
     return found
