@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -22,8 +23,8 @@ from .applications import Heard, create_topics, members_of, run_until
 FLIGHTS = 300
 ORDER = "id STRING, city STRING, item STRING, price INT, at TIMESTAMP"
 ASKED = (
-    "once/York,tea", "best?group=York", "seen-last/York", "seen-items?group=York", "paid-left?key=1",
-    "rated-versions?group=York", "visits?key=York",
+    "once/York,tea", "best?group=York", "seen-last/York", "seen-items?group=York", "paid-left",
+    "paid-left?group=1@2026-01-01T04:00:00Z", "rated-versions?group=York", "visits?key=York",
 )  # fmt: skip
 """Paths to what steps have, of each of which there is a row."""
 INNER = (
@@ -80,7 +81,7 @@ def test_what_steps_with_state_have_can_be_asked_for_but_not_what_they_keep_for_
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
-    create_topics(servers, "orders", "payments", "rates", partitions=1)
+    create_topics(servers, "orders", "payments", "rates", "o", partitions=1)
     app = StreamsApp("steps", bootstrap_servers=servers, state_dir=tmp_path, application_server="127.0.0.1:0")
     orders = app.stream("orders", schema=ORDER, key="city", event_time="at")
     payments = app.stream("payments", schema="id STRING, paid INT, `when` TIMESTAMP", event_time="when")
@@ -121,8 +122,10 @@ def test_what_steps_with_state_have_can_be_asked_for_but_not_what_they_keep_for_
     assert [path for path in ASKED if not _rows(answers[path])] == []
     assert [row["value"]["item"] for row in _rows(answers["best?group=York"])] == ["jam", "tea"]
     assert _rows(answers["seen-last/York"])[0]["value"]["item"] == "tea"
+    (piece,) = _rows(answers["paid-left?group=1@2026-01-01T04:00:00Z"])
+    assert [(row["city"], row["item"], row["_offset"]) for row in piece["value"]["rows"]] == [("York", "tea", 0)]
     for path in INNER:
-        store = path.partition("/")[0]
+        store = re.split("[/?]", path)[0]
         assert answers[path]["error"] == "store can't be asked for", answers[path]
         assert answers[path]["message"].startswith(f"{store!r} is what a step keeps for itself; its changelog has it.")
 
@@ -202,7 +205,7 @@ def _changelog(servers: str, topic: str) -> dict[str, str]:
             if message.error() is not None:
                 ended += 1
             else:
-                found[message.key().decode()] = message.value().decode()
+                found[(message.key() or b"").decode()] = (message.value() or b"").decode()
     finally:
         consumer.close()
     return found
