@@ -179,12 +179,12 @@ class AcknowledgementBook:
             self._lost = deque(_without(self._lost, first, last), _LOST_KEPT)
         return lost
 
-    def renew(self, before: float, now: float) -> None:
-        """Renews the locks that end before a time, and haven't yet."""
+    def renew(self, until: float, now: float) -> None:
+        """Renews the locks that end until a time, and haven't yet."""
         due = [
             OffsetSpan(first, last)
             for first, last, deadline in zip(self._firsts, self._lasts, self._deadlines, strict=True)
-            if now < deadline < before
+            if now < deadline <= until
         ]
         asked = {(each.first, each.last) for each in self._outstanding() if each.renews}
         self._note([each for each in due if each not in asked], AcknowledgeType.RENEW, now)
