@@ -181,6 +181,34 @@ def test_the_page_of_topics_has_the_list_of_a_moment_ago_of_a_large_cluster_alon
     asyncio.run(whole())
 
 
+def test_what_is_changed_while_topics_are_listed_is_on_the_next_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.console.topic_watcher.LARGE", 1)
+
+    async def whole() -> None:
+        begun, told = asyncio.Event(), asyncio.Event()
+
+        class Slow(MadeUpTopics):
+            async def topics(self) -> dict[str, TopicInfo]:
+                found = await super().topics()
+                begun.set()
+                await told.wait()
+                return found
+
+        reader = Slow({"a": 1})
+        watcher = TopicWatcher(reader)
+        listing = asyncio.create_task(watcher.listed())
+        await begun.wait()
+        reader.all["b"] = 2
+        watcher.changed()
+        told.set()
+        assert set(await listing) == {"a"}
+        assert set(await watcher.listed()) == {"a", "b"}
+        reader.all["c"] = 3  # by another
+        assert set(await watcher.listed()) == {"a", "b"}
+
+    asyncio.run(whole())
+
+
 def test_an_open_page_of_a_topic_is_told_of_its_growth() -> None:
     async def whole() -> None:
         async with Broker() as broker, Admin(broker.bootstrap_servers) as admin:

@@ -73,6 +73,7 @@ class TopicWatcher(Looks):
         self._sizes_due = float("-inf")
         self._topics: Mapping[str, TopicInfo] = {}
         self._listed_at = float("-inf")
+        self._changes = 0
         self._large = False
         self.book = GrowthBook()
         self.sizes: Mapping[TopicPartition, int] = {}
@@ -92,6 +93,7 @@ class TopicWatcher(Looks):
 
     def changed(self) -> None:
         """A topic was changed by this console: the next page has it."""
+        self._changes += 1
         self._listed_at = float("-inf")
 
     async def _list(self, oldest_s: float, shown: Collection[str] = ()) -> Mapping[str, TopicInfo]:
@@ -99,9 +101,11 @@ class TopicWatcher(Looks):
         loop = asyncio.get_running_loop()
         old = not self._large or loop.time() >= self._listed_at + oldest_s
         if old or any(name not in self._topics for name in shown):
+            changes, asked_at = self._changes, loop.time()
             self._topics = await self._reader.topics()
             self._large = sum(len(each.partitions) for each in self._topics.values()) > LARGE
-            self._listed_at = loop.time()
+            # A change may be made while it is told, and not be in it.
+            self._listed_at = asked_at if changes == self._changes else float("-inf")
         return self._topics
 
     async def _look(self) -> str:
