@@ -267,22 +267,32 @@ def test_a_topic_that_was_made_is_told(topics: Topics, tmp_path: Path) -> None:
     assert len(topics.read("depatures")) == 6 and len(topics.read("unheard-of")) == 2
 
 
+def test_a_consumers_property_has_no_say_in_whether_a_topic_is_made(topics: Topics, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "config").write_text("allow.auto.create.topics=false\nmax.block.ms=300\n")
+    call = ("produce", "both-ways", str(tmp_path / "a"), "--config", str(tmp_path / "config"))
+    assert invoke(*call, "--no-create", servers=topics.bootstrap).exit_code == 1
+    done = invoke(*call, servers=topics.bootstrap)
+    assert done.exit_code == 0, done.stderr
+    assert len(topics.read("both-ways")) == 1
+
+
 def test_no_topic_is_made_where_the_look_up_fails(
     topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_text("1\n")
-    (tmp_path / "config").write_text("max.block.ms=300\n")
 
     async def fail(*_: object) -> None:
         raise ConnectionLostError("the broker went")
 
-    call = ("produce", "undreamt-of", str(tmp_path / "a"), "--config", str(tmp_path / "config"), "--no-create")
+    call = ("produce", "undreamt-of", str(tmp_path / "a"), "--timeout", "2", "--no-create")
     monkeypatch.setattr("kohort.client.administration.topics.Topics.list", fail)
     done = invoke(*call, servers=topics.bootstrap)
     assert done.exit_code == 1 and "there is no topic 'undreamt-of'" in done.stderr
     monkeypatch.setattr("kohort.client.admin.Admin.start", fail)
     done = invoke(*call, servers=topics.bootstrap)
     assert done.exit_code == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in done.stderr
+    assert "max_block_ms=2000" in done.stderr
     assert "undreamt-of" not in topics.names()
 
 

@@ -236,6 +236,7 @@ def _looked_up(
     arguments = []
     for client in clients:
         cluster, settings = options.arguments(client)
+        settings.pop("allow_auto_create_topics", None)  # to Kafka a consumer's, which has no use for it here
         arguments.append({name: value for name, value in settings.items() if not name.startswith(own)})
     return sorted(there[topic].partitions), cluster, arguments
 

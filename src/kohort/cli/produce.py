@@ -154,12 +154,14 @@ def command(
         fail("--header: the records have headers of their own")
     client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
     cluster, arguments = client.arguments(Producer)
+    arguments.pop("allow_auto_create_topics", None)  # to Kafka a consumer's property, which its producers don't know
     given = {"acks": acks, "batch_size": batch_size, "linger_ms": linger, "compression_type": compression}
     arguments |= {name: value for name, value in given.items() if value is not None}
     if acks not in (None, "all", "-1"):
         arguments["enable_idempotence"] = False
     if no_create:
         arguments["allow_auto_create_topics"] = False  # also where the look-up fails, or the topic goes after it
+        arguments.setdefault("max_block_ms", max(1, int(timeout * 1000)))
     marker = None if null is None else null.encode(errors="surrogateescape")
 
     def administering() -> Admin:
