@@ -36,11 +36,12 @@ tour: $(READY) ## A tour of the inspector, on real bytes
 WORKERS ?= $(shell expr $$(nproc) \* $(if $(and $(WITHOUT_SPARK),$(WITH_SPARK)),3,4) / 2)
 SPARK_WORKERS ?= 2
 TESTS ?= tests
-CHOSEN = $(patsubst tests,tests tests/pipeline,$(filter tests%,$(TESTS:/=)))
+CHOSEN = $(patsubst tests,tests tests/pipeline,$(filter tests tests/%,$(TESTS:/=)))
 WITH_SPARK = $(filter tests/pipeline%,$(CHOSEN))
 WITHOUT_SPARK = $(filter-out tests/pipeline%,$(CHOSEN))
-# Options of pytest's are for both runs: TESTS="tests/client -k 'commit or fetch'". Quotes are passed through two shells.
-OPTIONS = $(subst ",\",$(subst ','\'',$(filter-out tests%,$(TESTS:/=))))
+# Options of pytest's are for both runs: TESTS="tests/client -k 'commit or fetch'". Values that are paths need a `=`:
+# --deselect=tests/client/test_x.py. Quotes are passed through two shells.
+OPTIONS = $(subst ",\",$(subst ','\'',$(filter-out tests tests/%,$(TESTS:/=))))
 # What ran, and what was left out for a missing program, is counted over both runs. $(1) chooses tests.
 define run_tests
 	@rm -rf .cache/test

@@ -68,13 +68,14 @@ def test_those_of_the_pipeline_have_a_run_of_their_own(tests: str, runs: list[st
 
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_options_of_pytest_are_passed_through_to_each_run(quote: str) -> None:
-    expression = f"-k {quote}a or b{quote}"
+    expression = f"--deselect=tests/client/test_a.py -k {quote}a or tests_b{quote}"
     command = ["make", "--dry-run", "test", f"TESTS=tests/client tests/pipeline {expression}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     (line,) = re.findall(r"^scripts/each (?:.*\\\n)*.*", done.stdout, re.MULTILINE)
     _, _, beside, _ = shlex.split(line.replace("\\\n", ""))
-    runs = [shlex.split(each)[-3:] for each in shlex.split(beside) if "/pytest " in each]
-    assert runs == [["-k", "a or b", "tests/client"], ["-k", "a or b", "tests/pipeline"]]
+    runs = [shlex.split(each)[-4:] for each in shlex.split(beside) if "/pytest " in each]
+    options = ["--deselect=tests/client/test_a.py", "-k", "a or tests_b"]
+    assert runs == [[*options, "tests/client"], [*options, "tests/pipeline"]]
 
 
 @pytest.mark.parametrize(
