@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 
 import kohort.spark
 from kohort.spark import StreamsApp
+from kohort.spark.program.compiled import Program
+from kohort.spark.queries.store_infos import inner_stores
 from kohort.spark.testing import TestDriver
 
 PAGE = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
@@ -49,8 +51,8 @@ def left(driver: TestDriver, store: str) -> list[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def run(spark: SparkSession) -> Iterator[tuple[TestDriver, list[str]]]:
-    """The page's program in a driver, with its records, and the names of its stores."""
+def run(spark: SparkSession) -> Iterator[tuple[TestDriver, Program]]:
+    """The page's program in a driver, with its records, and what it is compiled to."""
     programs = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     scope: dict[str, Any] = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__}
     (rows,) = (each for each in programs if each.startswith("driver."))
@@ -58,17 +60,23 @@ def run(spark: SparkSession) -> Iterator[tuple[TestDriver, list[str]]]:
         if program is not rows:
             exec(compile(program, "docs/stores.md", "exec"), scope)
     app: StreamsApp = scope["app"]
-    stores = [store.name for each in app.compile(spark).subtopologies for store in each.stores]
+    compiled = app.compile(spark)
     with TestDriver(app, spark, now=datetime(2026, 1, 1, 4, tzinfo=UTC)) as driver:
         exec(compile(rows, "docs/stores.md", "exec"), scope | {"driver": driver})
-        yield driver, stores
+        yield driver, compiled
 
 
 @pytest.mark.long
 def test_the_page_shows_every_store_as_it_is_written(spark: SparkSession) -> None:
     examples = shown()
-    with run(spark) as (driver, stores):
+    with run(spark) as (driver, program):
+        stores = [store.name for each in program.subtopologies for store in each.stores]
         found = {name: left(driver, name) for name in stores}
         topics = {name: written(driver, name) for name in examples if name.endswith("-repartition")}
     assert examples == found | topics
     assert len(topics) == 2
+    lines = [line for line in PAGE.splitlines() if line.startswith("| ")]
+    told = {(tail, line.endswith("| yes |")) for line in lines for tail in re.findall(r"\}(-[a-z-]+)`", line)}
+    inner = inner_stores(program)
+    assert told == {(tail, name in inner) for name in stores for tail, _ in told if name.endswith(tail)}
+    assert all(any(name.endswith(tail) for tail, own in told if own) for name in inner)
