@@ -1,9 +1,9 @@
-"""What a benchmark found, as a file that charts are made of: the figures, with machine, day and command.
+"""What a benchmark found, as a file that charts can be made of: the figures, with machine, day and command.
 
     {"command": "python -m benchmarks.broker", "date": "2026-11-29", "machine": {…},
      "figures": {"ready": {"Kohort": 0.3}}}
 
-Files of runs that the pages tell of are kept in benchmarks/results/.
+A chart's figures may come out of such a file. One that a chart names is kept in benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(__file__).with_name("results")
-"""Where files of runs that pages tell of are."""
+"""Where files are that charts name, if there are any."""
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,32 @@ def test_a_chart_has_the_figures_of_a_file(tmp_path: Path, monkeypatch: pytest.M
     assert chart.run == "Measured on 2026-01-02 with 2 cores of P: `python -m benchmarks.broker`."
 
 
-def test_files_that_are_kept_are_whole_and_shown() -> None:
-    """A file that no chart shows says nothing to anybody."""
-    written = charts.FIGURES.read_text()
-    for file in results.FOLDER.glob("*.json"):
-        assert {"command", "date", "machine", "figures"} <= set(json.loads(file.read_text())), file.name
-        assert f'result = "{file.name}"' in written, file.name
+def test_a_figure_of_no_digits_has_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = {"command": "c", "date": "2026-01-02", "machine": {"cores": 2, "processor": "P"}}
+    (tmp_path / "broker.json").write_text(json.dumps({**about, "figures": {"rest": {"Kohort": 34.2}}}))
+    figures = tmp_path / "figures.toml"
+    figures.write_text(
+        '[[charts]]\ntitle = "A"\nunit = "MiB"\nbetter = "less"\ncommand = "make bench-broker"\n'
+        'page = "broker.md#speed"\nresult = "broker.json"\nmeasure = "rest"\n'
+    )
+    monkeypatch.setattr(charts, "FOLDER", tmp_path)
+    (chart,) = charts.charts(figures)
+    assert ">34 MiB<" in charts.svg(chart)
+
+
+def faults(folder: Path, written: str) -> Iterator[str]:
+    """What is wrong with files that are kept: a file that no chart shows says nothing to anybody."""
+    for file in sorted(folder.glob("*.json")):
+        missing = {"command", "date", "machine", "figures"} - set(json.loads(file.read_text()))
+        yield from (f"{file.name} has no {name}" for name in sorted(missing))
+        if f'result = "{file.name}"' not in written:
+            yield f"no chart shows {file.name}"
+
+
+def test_files_that_are_kept_are_whole_and_shown(tmp_path: Path) -> None:
+    results.save(tmp_path / "whole.json", {"figures": {}})
+    results.save(tmp_path / "unseen.json", {"figures": {}})
+    (tmp_path / "torn.json").write_text('{"command": "c", "date": "2026-01-02", "machine": {}}')
+    written = 'result = "torn.json"\nresult = "whole.json"\n'
+    assert list(faults(tmp_path, written)) == ["torn.json has no figures", "no chart shows unseen.json"]
+    assert list(faults(results.FOLDER, charts.FIGURES.read_text())) == []

@@ -57,7 +57,7 @@ def _chart(written: dict[str, Any]) -> Chart:
     rest = {name: value for name, value in written.items() if name not in ("result", "measure", "digits")}
     found = json.loads((FOLDER / written["result"]).read_text())
     digits = written.get("digits", 0)
-    bars = {name: round(value, digits) for name, value in found["figures"][written["measure"]].items()}
+    bars = {name: round(value, digits or None) for name, value in found["figures"][written["measure"]].items()}
     machine = found["machine"]
     run = f"Measured on {found['date']} with {machine['cores']} cores of {machine['processor']}: `{found['command']}`."
     return Chart(bars=bars, run=run, **rest)
