@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ def broker(port: int, metrics: int) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen([*command, "--metrics", str(metrics)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
+        assert select.select([process.stdout], [], [], 60)[0], "the broker says nothing"
         assert process.stdout.readline().startswith("kohort ready on ")
         yield process
     finally:
