@@ -55,13 +55,13 @@ class RawClient:
         return header.correlation_id, which.response.decode(data[pos:], version)
 
     async def receive_bytes(self) -> bytes:
-        size = struct.unpack(">i", await asyncio.wait_for(self.reader.readexactly(4), 10))[0]
-        return await asyncio.wait_for(self.reader.readexactly(size), 10)
+        size = struct.unpack(">i", await asyncio.wait_for(self.reader.readexactly(4), 60))[0]
+        return await asyncio.wait_for(self.reader.readexactly(size), 60)
 
     async def closed(self) -> bool:
         """Whether the server has closed the connection; waits for it."""
         try:
-            return await asyncio.wait_for(self.reader.read(1), 10) == b""
+            return await asyncio.wait_for(self.reader.read(1), 60) == b""
         except (ConnectionError, ssl.SSLError):  # SSLError: the alert that says why
             return True
 

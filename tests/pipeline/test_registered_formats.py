@@ -26,6 +26,8 @@ from tests.tools import MAVEN
 
 from .applications import Heard, create_topics, producer, read, run_until
 
+pytestmark = pytest.mark.timeout(MAVEN_S)
+
 OLD: dict[str, Any] = {"type": "record", "name": "Bid", "fields": [{"name": "price", "type": "int"}]}
 NEW: dict[str, Any] = {
     "type": "record",
@@ -101,7 +103,6 @@ def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(MAVEN_S)
 def test_with_a_registry_that_is_not_ours_each_format_comes_out_as_others_read_it(
     spark: SparkSession, kohort_fresh_broker: Broker, apicurio: Apicurio, tmp_path: Path
 ) -> None:
