@@ -28,7 +28,7 @@ from kohort.spark import StreamsApp, avg, count, value_state, window
 from kohort.spark.class_archive import archive_path, jvm_options, option
 from kohort.spark.program.streams import Stream
 from kohort.spark.testing import TestDriver
-from kohort.spark.testing.session import active_session, local_session
+from kohort.spark.testing.session import local_session
 from tests.tools import JAVA, need
 
 FIRST_S: Final = 5.0
@@ -57,23 +57,12 @@ def main() -> int:
     parser.add_argument("--archive", action="store_true", help="only make an archive of a session's own classes")
     options = parser.parse_args()
     need(JAVA)
+    if options.once:
+        print(json.dumps(started()))
+        return 0
     if options.archive:
         archive_of_a_session()
         return 0
-    try:
-        if options.once:
-            print(json.dumps(started()))
-        else:
-            measure(options)
-    finally:
-        # Where the process ends before its session, Python workers have no JVM to answer any more, and say so.
-        if (session := active_session()) is not None:
-            session.stop()
-    return 0
-
-
-def measure(options: argparse.Namespace) -> None:
-    """Measures programs in this process, and sessions in others."""
     began = time.perf_counter()
     local_session()
     session = time.perf_counter() - began
@@ -97,6 +86,7 @@ def measure(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as cache:
         compare(console, options.sessions, cache, quick=options.quick)
     console.print(f"Later ones take {later:.0f} ms at most; the aim, {LATER_MS:.0f} ms, is {_met(later <= LATER_MS)}")
+    return 0
 
 
 def started() -> tuple[float, float]:
