@@ -177,9 +177,8 @@ def test_the_guide_is_a_notebook(kohort_fresh_broker: Broker, tmp_path: Path, mo
     assert "delays-by-carrier" in page(0)
     assert "stopped" in page(1) and "the group had 0 left to read" in page(1)
     states = [re.findall(rf">({'|'.join(STATES)})<", view) for view in updates]
-    assert all(len(each) == 1 for each in states), updates
     assert states[-1] == ["stopped"]
-    assert ["running"] in states
+    assert ["running"] in states, updates  # in between, "restoring" may be seen
     texts = [output.get("text", "") for output in notebook.cells[reading + 1].outputs]
     assert any("|     AA|  2|15.0|" in each for each in texts)
     assert "active 0: 0-1" in page(reading + 2)
