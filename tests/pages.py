@@ -26,6 +26,8 @@ OTHERS: Final = {
     ("docs/queues.md", "python"): "tests/pipeline/test_queues.py",
     ("docs/security.md", "properties"): "tests/interop/test_security_page.py",
     ("docs/security.md", "sh"): "tests/interop/test_security_page.py",
+    ("docs/stores.md", ""): "tests/pipeline/test_stores_page.py",
+    ("docs/stores.md", "python"): "tests/pipeline/test_stores_page.py",
     ("docs/testing.md", "python"): "tests/pipeline/test_testing_docs.py",
     **{(f"docs/{page}", "python"): "tests/pipeline/test_guide_programs.py" for page in GUIDE},
     **{
