@@ -71,3 +71,19 @@ def test_files_that_are_kept_are_whole_and_shown(tmp_path: Path) -> None:
     written = 'result = "torn.json"\nresult = "whole.json"\n'
     assert list(faults(tmp_path, written)) == ["torn.json has no figures", "no chart shows unseen.json"]
     assert list(faults(results.FOLDER, charts.FIGURES.read_text())) == []
+
+
+def test_the_page_on_nexmark_has_the_figures_of_its_file() -> None:
+    found = json.loads((results.FOLDER / "nexmark.json").read_text())["figures"]
+    page = (results.FOLDER.parents[1] / "docs" / "nexmark.md").read_text()
+    assert len(found) == 23
+    for query, rates in found.items():
+        ours = rates["Kohort"]
+        line = [f"{ours:,.0f}"]
+        for peer in ("Structured Streaming", "Kafka Streams"):
+            if peer in rates:
+                ratio = f"{ours / rates[peer]:.2f} ×"
+                line.append(f"{rates[peer]:,.0f} ({f'**{ratio}**' if ours < rates[peer] else ratio})")
+            else:
+                line.append("")
+        assert f"| {query} | {' | '.join(line)} |".replace("|  |", "| |") in page

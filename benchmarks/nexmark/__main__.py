@@ -67,7 +67,8 @@ def main() -> int:
         console.print("interrupted; until then it found:")
     finally:
         found = {query: run.found for query, run in runs.items()}
-        results.save(options.json, {"figures": figures.rates(found, contenders), "queries": found})
+        about = {"events": options.records, "queries": figures.measured(found, contenders)}
+        results.save(options.json, {"figures": figures.rates(found, contenders), **about})
         console.print(figures.table(found, contenders, options.records))
     return 1 if interrupted or any(run.wrong for run in runs.values()) else 0
 

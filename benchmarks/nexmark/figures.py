@@ -60,6 +60,25 @@ def rates(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contend
     }
 
 
+def measured(found: Mapping[str, Mapping[str, Found]], contenders: Sequence[Contender]) -> dict[str, dict[str, object]]:
+    """What the table has, by query and by the contender's title: processor seconds a million events, memory in MiB."""
+    return {
+        query: {
+            each.title: {
+                "processor": round(one.cpu / one.records * 1e6, 2),
+                "memory": round(one.memory),
+                "state": round(one.state, 1),
+                "results": one.results,
+                "differences": one.differences,
+                "epochs": len(one.epochs),
+            }
+            for each in contenders
+            if each.name in those and (one := those[each.name].throughput)
+        }
+        for query, those in found.items()
+    }
+
+
 def times(found: Mapping[str, Found], other: str) -> float | None:
     """How many times as fast as another Kohort was, if both were measured."""
     ours, theirs = (found[name].throughput if name in found else None for name in (OURS, other))

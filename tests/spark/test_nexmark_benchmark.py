@@ -204,6 +204,15 @@ def test_rates_of_results_that_are_not_the_batchs_are_marked_and_left_out_of_the
     ]
 
 
+def test_a_file_has_what_the_table_has_without_epochs() -> None:
+    found = {"q0": {"kohort": measured(0.5), "structured": wrong(0.1), "streams": Found(failures=["it broke"])}}
+    kept = figures.measured(found, CONTENDERS)
+    assert list(kept["q0"]) == ["Kohort", "Structured Streaming"]
+    ours = {"processor": 3000.0, "memory": 900, "state": 12.0, "results": 10, "differences": [], "epochs": 0}
+    assert kept["q0"]["Kohort"] == ours
+    assert kept["q0"]["Structured Streaming"] == ours | {"differences": ["9 results, not 10"]}
+
+
 def test_state_is_what_folders_have_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "stderr").write_bytes(bytes(3 << 20))
     (tmp_path / "stores" / "0_0").mkdir(parents=True)
