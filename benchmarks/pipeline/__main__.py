@@ -26,7 +26,7 @@ from benchmarks.available import available
 from benchmarks.pipeline import flights as data
 from benchmarks.pipeline.cases import Auctions, Case, Flights
 from benchmarks.pipeline.contenders import CONTENDERS
-from benchmarks.pipeline.measures import BROKER_SETTINGS, Bench
+from benchmarks.pipeline.measures import BROKER_SETTINGS, SETTLING, Bench
 from benchmarks.pipeline.run import Run
 from kohort.testing import BrokerProcess
 
@@ -43,6 +43,9 @@ def main() -> int:
     parser.add_argument("--records", type=int, help=f"instead of replays; bids are {BIDS:,}")
     parser.add_argument("--rate", type=int, default=5_000, help="the steady rate, records a second")
     parser.add_argument("--seconds", type=int, default=30, help="how long the steady rate is measured")
+    parser.add_argument(
+        "--settling", type=int, default=SETTLING, help="for how many seconds before; by default %(default)s"
+    )
     parser.add_argument("--only", nargs="+", choices=Flights.measures, default=Flights.measures, metavar="MEASURE")
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too; one a case, of several")
@@ -97,6 +100,7 @@ def _measure(name: str, run: Run, options: argparse.Namespace, console: Console)
                 rate=options.rate,
                 seconds=options.seconds,
                 say=status.update,
+                settling=options.settling,
             )
             run.measure(bench, [measure for measure in options.only if measure in case.measures])
 

@@ -44,8 +44,8 @@ BROKER_SETTINGS = {
     "group.streams.num.standby.replicas": 1,
     "num.partitions": PARTITIONS,
 }
-SETTLING = 20
-"""Seconds of the steady rate before anything counts: programs compile, caches fill."""
+SETTLING = 45
+"""Seconds of the steady rate before anything counts, by default: JVMs compile, caches fill."""
 
 SMALL, LARGE = 1_000, 300_000
 """Flights of an epoch."""
@@ -239,6 +239,7 @@ class Bench:
         directory: for state.
         records: how many, where all are there at once.
         rate, seconds: records a second, when steady, and for how long that is measured.
+        settling: for how many seconds the steady rate goes on before.
         say: is told what goes on.
     """
 
@@ -252,6 +253,7 @@ class Bench:
         rate: int,
         seconds: int,
         say: Callable[[str], None],
+        settling: int = SETTLING,
     ) -> None:
         self.broker = broker
         self.case = case
@@ -259,6 +261,7 @@ class Bench:
         self.records = records
         self.rate = rate
         self.seconds = seconds
+        self.settling = settling
         self.say = say
         self._numbers = itertools.count()
         self._sent = directory / "sent"
@@ -301,10 +304,10 @@ class Bench:
 
     @cached_property
     def _file(self) -> Path:
-        """The flights, for the process that sends them at a steady rate."""
+        """Flights, as many as the process needs that sends them at a steady rate."""
         file = self.directory / "flights.arrow"
         with pa.ipc.new_file(str(file), self.flights.schema) as writer:
-            writer.write_table(self.flights)
+            writer.write_table(data.replayed(self.flights, self.rate * (self.settling + self.seconds)))
         return file
 
     def throughput(self, contender: Contender) -> Throughput:
@@ -361,13 +364,13 @@ class Bench:
             self._wake(contender, instance)
             with tree.Watch(instance.pid) as watch:
                 before = watch.cpu()
-                load = self._load(job.source, SETTLING + self.seconds)
+                load = self._load(job.source, self.settling + self.seconds)
                 sent, differences = self._follow(
                     load, results, [instance], f"{contender.title}: {self.rate:,} records/s"
                 )
-                busy = (watch.cpu() - before) / (SETTLING + self.seconds)
+                busy = (watch.cpu() - before) / (self.settling + self.seconds)
             moments, taken = results.latencies(sent)
-            measured = taken[moments >= moments.min() + SETTLING]
+            measured = taken[moments >= moments.min() + self.settling]
             p50, p99 = np.percentile(measured, [50, 99])
             return Latency(float(p50), float(p99), busy, differences)
 
@@ -382,7 +385,7 @@ class Bench:
                 instances.append(stack.enter_context(Instance(contender, own)))
             for instance in instances:
                 self._wake(contender, instance)
-            load = self._load(job.source, SETTLING + self.seconds)
+            load = self._load(job.source, self.settling + self.seconds)
             killed = 0.0
 
             def kill() -> None:
@@ -395,11 +398,13 @@ class Bench:
                     instances[0].start()
 
             title = f"{contender.title}: an instance is killed"
-            sent, differences = self._follow(load, results, instances, title, (SETTLING, kill))
+            sent, differences = self._follow(load, results, instances, title, (self.settling, kill))
             if not killed:
-                raise RuntimeError(f"its first result came so late that all was sent before {SETTLING} s were over")
+                raise RuntimeError(
+                    f"its first result came so late that all was sent before {self.settling} s were over"
+                )
             moments, taken = results.latencies(sent)
-            settled = (moments >= moments.min() + SETTLING / 2) & (moments + taken < killed)
+            settled = (moments >= moments.min() + self.settling / 2) & (moments + taken < killed)
             promotions = read_journals(*Path(job.directory).glob("*/*.jsonl")).promotions(since=killed)
             return Pause(
                 longest=longest(taken[moments + taken >= killed]),
@@ -522,7 +527,7 @@ class Bench:
 def _by_group(flights: pa.Table, times: list[int]) -> dict[Group, np.ndarray]:
     """When the flights of each group were sent, in s since 1970."""
     sent = pa.array(np.repeat(np.array(times) / 1000, CHUNK))
-    rows = flights.slice(0, len(sent)).select(["origin", "hour", "delay"]).append_column("sent", sent)
+    rows = data.replayed(flights.select(["origin", "hour", "delay"]), len(sent)).append_column("sent", sent)
     rows = rows.filter(pc.is_valid(rows["delay"]))
     groups = rows.group_by(["origin", "hour"], use_threads=False).aggregate([("sent", "list")])
     keys = zip(groups["origin"].to_pylist(), groups["hour"].to_pylist(), strict=True)
