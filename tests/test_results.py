@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results
+from benchmarks.pipeline.figures import ROWS
 from website import charts
 
 
@@ -87,3 +88,12 @@ def test_the_page_on_nexmark_has_the_figures_of_its_file() -> None:
             else:
                 line.append("")
         assert f"| {query} | {' | '.join(line)} |".replace("|  |", "| |") in page
+
+
+def test_the_page_on_sizing_has_the_figures_of_its_file() -> None:
+    found = json.loads((results.FOLDER / "pipeline.json").read_text())["figures"]
+    page = (results.FOLDER.parents[1] / "docs" / "sizing.md").read_text()
+    for name in ("start", "first", "rate", "each", "memory", "p50", "p99", "busy", "pause", "promotion"):
+        for title, figure in found[name].items():
+            if (name, title) != ("start", "Structured Streaming"):  # which takes nothing in until its query is started
+                assert f" {ROWS[name].form.format(figure).removesuffix(' records/s')} |" in page, (name, title)

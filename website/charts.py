@@ -31,7 +31,6 @@ class Chart:
         command: what measures it.
         page: where the whole table is, and what bounds it.
         bars: figures by contender, ours first.
-        note: what later runs had, if these are of an older one.
         run: when and on what it was measured, if a file of the benchmark says so.
     """
 
@@ -41,7 +40,6 @@ class Chart:
     command: str
     page: str
     bars: dict[str, float]
-    note: str = ""
     run: str = ""
 
 
@@ -85,5 +83,5 @@ def markdown() -> str:
     for chart in charts():
         parts += [f"### {chart.title}", f'<div class="picture" markdown="0">{svg(chart)}</div>']
         said = f"{chart.better.title()} is better. `{chart.command}`; [the whole table]({chart.page})."
-        parts.append(" ".join(filter(None, (said, chart.run, chart.note))))
+        parts.append(" ".join(filter(None, (said, chart.run))))
     return "\n\n".join(parts)

@@ -67,10 +67,14 @@ class Row:
     figure: Callable[[Any], float | None]
     form: str
 
+    def value(self, found: Found) -> float | None:
+        """The figure, in the unit in which it is shown; None: not measured."""
+        measured = getattr(found, self.measure)
+        return None if measured is None else self.figure(measured)
+
     def cell(self, found: Found) -> str:
         """The figure as text; empty: not measured."""
-        measured = getattr(found, self.measure)
-        figure = None if measured is None else self.figure(measured)
+        figure = self.value(found)
         return "" if figure is None else "–" if math.isnan(figure) else self.form.format(figure)
 
 
@@ -114,6 +118,16 @@ def report(
             yield costs(one.epochs)
     if any(one.reading for one in found.values()):
         yield reading(found)
+
+
+def by_row(found: Mapping[str, Found], contenders: Sequence[Contender]) -> dict[str, dict[str, float]]:
+    """The figures of the table's rows, by the row's name in `ROWS` and the contender's title, of what was measured."""
+    every = {name: {each.title: row.value(found[each.name]) for each in contenders} for name, row in ROWS.items()}
+    known = {
+        name: {title: figure for title, figure in those.items() if figure is not None and not math.isnan(figure)}
+        for name, those in every.items()
+    }
+    return {name: those for name, those in known.items() if those}
 
 
 def table(found: Mapping[str, Found], contenders: Sequence[Contender], case: type[Case[Any]], rate: int) -> Table:

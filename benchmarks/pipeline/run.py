@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from benchmarks import results
 from benchmarks.pipeline import figures
 from benchmarks.pipeline.cases import Case
 from benchmarks.pipeline.contenders import Contender
@@ -53,8 +53,8 @@ class Run:
     def report(self, case: type[Case[Any]], rate: int, file: Path | None) -> None:
         """Show what was found, and write it to a file, too."""
         try:
-            if file is not None:
-                file.write_text(json.dumps({"contenders": self.found}, default=vars, indent=2))
+            by_row = figures.by_row(self.found, self.contenders)
+            results.save(file, {"figures": by_row, "contenders": self.found})
         finally:
             for part in figures.report(self.found, self.contenders, case, rate):
                 self._console.print(part)

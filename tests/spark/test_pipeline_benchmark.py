@@ -96,7 +96,10 @@ def test_a_measure_that_fails_costs_no_other(tmp_path: Path) -> None:
     shown = said.getvalue()
     assert "failed: latency" in shown and "failed: preparation" in shown
     assert "≥ the connector: 1.00 ×" in shown
-    found = json.loads((tmp_path / "figures.json").read_text())["contenders"]
+    written = json.loads((tmp_path / "figures.json").read_text())
+    assert written["figures"]["rate"] == {"Kohort": 2_000, "Structured Streaming": 2_000}
+    assert "p50" not in written["figures"] and written["machine"]["cores"] >= 1
+    found = written["contenders"]
     assert found["kohort"]["throughput"]["records"] == 1_000
     assert found["structured"]["reading"]["seconds"] == [0.5, 0.25, 0.5]
     assert found["kohort"]["latency"] is None and "300 s" in found["kohort"]["failures"][0]
