@@ -161,12 +161,14 @@ class Pause:
 
     Attributes:
         promotion: the longest that a copy took from its being given the task until it ran, in s, where that is told.
+        median: of the waits before the kill, in s: of two instances, where one takes over from another.
     """
 
     longest: float
     before: float
     promotion: float | None
     differences: list[str]
+    median: float = math.nan
 
     @property
     def brief(self) -> str:
@@ -411,6 +413,7 @@ class Bench:
                 before=longest(taken[settled]),
                 promotion=max(promotions.values(), default=None),
                 differences=differences,
+                median=middle(list(taken[settled])),
             )
 
     def epochs(self, contender: Contender) -> Epochs:

@@ -108,13 +108,14 @@ def test_a_measure_that_fails_costs_no_other(tmp_path: Path) -> None:
 def test_what_took_no_time_is_shown_as_not_known() -> None:
     """Processes tell by clocks of their own when work began: it may have ended before, by what is seen of it."""
     made, said = run_of(One(), Other())
-    bench: Any = Bench(throughput=replace(throughput(), seconds=0.0), pause=Pause(1.0, math.nan, None, []))
+    bench: Any = Bench(throughput=replace(throughput(), seconds=0.0), pause=Pause(1.0, math.nan, None, [], 0.24))
     made.measure(bench, ("throughput", "pause"))
     made.report(Flights, 5_000, None)
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
     shown = {row[0]: row[1:] for row in rows}
     assert shown["throughput"] == ["–", "–", "", ""]
     assert shown["before it"] == ["–", "–", "", ""]
+    assert shown["median before it"] == ["240 ms", "240 ms", "≤ 300 ms", "met"]
     assert not made.wrong
 
 
