@@ -81,10 +81,12 @@ def witnessed(jvm: Jvm, case: str, parameters: dict[str, object], given: list[Wo
     return answer
 
 
-def ours(app: StreamsApp, start: Callable[..., TestDriver], given: list[World]) -> list[dict[str, Any]]:
+def ours(
+    app: StreamsApp, start: Callable[..., TestDriver], given: list[World], epochs: int = EPOCHS
+) -> list[dict[str, Any]]:
     """What our program gives for all worlds: rows of its topic `out`. An epoch takes some records of each."""
     driver = start(app, partitions=WORLDS)
-    some = len(given[0]) // EPOCHS
+    some = len(given[0]) // epochs
     rows: list[dict[str, Any]] = []
     for first in range(0, len(given[0]), some):
         for records in given:
@@ -234,6 +236,50 @@ def test_joins_of_streams(kafka_streams: Jvm, kohort_test_driver: Any, how: Any,
         for row in ours(app, kohort_test_driver, given)
     ]
     assert sorted(found) == sorted((record["key"], record["value"]) for record in wanted)
+
+
+@pytest.mark.long
+def test_late_records_of_joined_streams(kafka_streams: Jvm, kohort_test_driver: Any) -> None:
+    """A pair is given here until time has passed either record by its reach and the grace. Kafka Streams gives it for
+    as long as it has the other record, which goes by its store's retention, in segments. Until then both are the same.
+
+    In every second epoch all records are of one time, of both streams: so far have both come, and so far has the first.
+    Those of the next epoch are older, by different times.
+    """
+    before, after, grace, some = 2_000, 1_000, 3_000, 8
+    chosen = random.Random(11)
+    given: list[World] = []
+    passed_by: dict[str, int] = {}
+    come: dict[str, int] = {}
+    for number in range(WORLDS):
+        *keys, pacing = keys_of(number, 4)
+        now, world = START, []
+        for step in range(10):
+            now += chosen.choice([700, 2_500, 4_000])
+            world += [Record(topic, pacing, "pace", now) for topic in ("left", "right")] * (some // 2)
+            for place in range(some):
+                topic = chosen.choice(["left", "right"])
+                behind = chosen.randrange(9_000)
+                value = f"{number}-{step}-{place}"
+                world.append(Record(topic, chosen.choice(keys), value, now - behind))
+                passed_by[value] = now - behind + (after if topic == "left" else before) + grace
+                come[value] = now
+        given.append(world)
+    parameters = {"how": "inner", "before": before, "after": after, "grace": grace, "itself": False}
+    wanted = [record for world in witnessed(kafka_streams, "stream_join", parameters, given) for record in world]
+    app = StreamsApp("late")
+    left = stream_of(app, "left").select("k", "v AS l", "at")
+    right = stream_of(app, "right").select("k", "v AS r", "at AS other")
+    left.join_stream(right, on="k", before=f"{before} ms", after=f"{after} ms", grace=f"{grace} ms").to("out")
+    found = [sides(row) for row in ours(app, kohort_test_driver, given, epochs=20) if row["l"] != "pace"]
+    theirs = [record["value"] for record in wanted if not record["value"].startswith("pace")]
+    on_time = [
+        pair
+        for pair, (one, other) in ((pair, pair.split("|")) for pair in theirs)
+        if max(come[one], come[other]) <= min(passed_by[one], passed_by[other])
+    ]
+    assert sorted(found, key=str) == sorted(on_time)
+    assert len(found) > 50 and len(theirs) > len(on_time)
 
 
 @pytest.mark.parametrize("emit", ["update", *long("close")])
