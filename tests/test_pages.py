@@ -48,6 +48,7 @@ SHOWN: Final = {
     ("docs/security.md", "logger=kohort.authorizer"): "a line of a log: tests/interop/test_security_page.py",
     ("docs/streams-member.md", "StreamsMember  "): "a drawing",
     ("docs/tutorials/debugging-a-rebalance.md", "time="): "a line of a log",
+    ("docs/tutorials/debugging-a-rebalance.md", "… event="): "lines of a log",
     ("docs/streams.md", 'event="epoch bumped"'): "lines of a log",
     ("docs/streams.md", "heartbeat ─→"): "a drawing",
     # what needs more than a test has

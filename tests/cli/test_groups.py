@@ -154,15 +154,16 @@ def test_what_a_streams_group_lacks_is_the_same_without_members(at: Cluster) -> 
 def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -> None:
     commit(at, "g", {T0: 1, T1: 0})
     shown = at.run("groups", "reset-offsets", "g", "--to-latest")
-    assert ["t", "0", "1", "3"] in rows(shown.stdout)
-    assert "--execute does it" in shown.stderr
+    assert ["t", "0", "1", "3", "skips 2"] in rows(shown.stdout)
+    assert "--execute does it" in shown.stderr and "there is no group" not in shown.stderr
     assert committed(at, "g") == {0: 1, 1: 0}
     at.ok("groups", "reset-offsets", "g", "--to-latest", "--execute")
     assert committed(at, "g") == {0: 3, 1: 0}
     at.ok("groups", "reset-offsets", "g", "--shift-by", "-1", "--topic", "t:0", "--execute")
     assert committed(at, "g") == {0: 2, 1: 0}
     file = tmp_path / "offsets.csv"
-    at.ok("groups", "reset-offsets", "g", "--to-current", "--export", str(file))
+    exported = at.run("groups", "reset-offsets", "g", "--to-current", "--export", str(file))
+    assert f"the new offsets are in {file}" in exported.stderr.replace("\n", "")
     assert file.read_text() == "t,0,2\nt,1,0\n"
     when = at.json("groups", "reset-offsets", "g", "--to-datetime", "1970-01-01T00:01:30", "--topic", "t")
     assert when["executed"] is False
@@ -173,6 +174,9 @@ def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -
     assert committed(at, "g") == {0: 0, 1: 0}
     at.ok("groups", "reset-offsets", "g", "--from-file", str(file), "--execute")
     assert committed(at, "g") == {0: 2, 1: 0}
+    assert "reads 1 again" in at.ok("groups", "reset-offsets", "g", "--shift-by", "-1", "--topic", "t:0")
+    mistyped = at.run("groups", "reset-offsets", "gg", "--to-latest", "--topic", "t:0")
+    assert "there is no group 'gg' yet: this makes it; did you mean 'g'?" in mistyped.stderr
     assert at.json("groups", "reset-offsets", "new", "--to-offset", "9", "--topic", "t:0", "--execute")["offsets"] == [
         {"topic": "t", "partition": 0, "before": None, "after": 3, "note": "9 is after the end"}
     ]

@@ -10,7 +10,14 @@ import typer
 from typer.core import TyperGroup
 
 from kohort.cli.client import completion
-from kohort.cli.client.admin import confirm, existing_groups, existing_members, existing_topics, with_admin
+from kohort.cli.client.admin import (
+    confirm,
+    existing_groups,
+    existing_members,
+    existing_topics,
+    tell_of_a_new_group,
+    with_admin,
+)
 from kohort.cli.client.arguments import parse_partitions
 from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
@@ -273,6 +280,7 @@ def reset_offsets(
         wanted = {*names, *(at.topic for at in (*chosen, *to.offsets))}
         if wanted:
             await existing_topics(admin, wanted)
+            await tell_of_a_new_group(admin, group)
         else:
             await existing_groups(admin, [group])
         return await admin.group_offsets.reset(group, to, partitions=chosen or None, topics=names, dry_run=not execute)
@@ -280,6 +288,7 @@ def reset_offsets(
     planned = with_admin(bootstrap_server, config, timeout, work, changes=execute)
     if export is not None:
         _export(planned, export)
+        err.print(printable(f"the new offsets are in {export}"))
     if as_json:
         rows = [{"topic": at.topic, "partition": at.partition, **each._asdict()} for at, each in planned.items()]
         print_json({"group_id": group, "executed": execute, "offsets": rows})
@@ -367,13 +376,23 @@ def _export(planned: dict[TopicPartition, PlannedReset], path: str) -> None:
         fail(f"--export: can't write {path}: {error.strerror or error}", 1)
 
 
+def _step(reset: PlannedReset) -> str:
+    """What a reset means for who reads."""
+    if reset.before is None or reset.before == reset.after:
+        return ""
+    by = reset.after - reset.before
+    return f"skips {by:,}" if by > 0 else f"reads {-by:,} again"
+
+
 def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool) -> None:
     from kohort.cli.client.tables import table
 
     if not planned:
         err.print("nothing to reset: the group has no offsets; --topic names partitions")
         return
-    rows = [(at.topic, str(at.partition), each.before, each.after, each.note) for at, each in planned.items()]
-    out.print(table(("Topic", ">Partition", ">Committed", ">New" if executed else ">Would be", ""), rows))
+    rows = [
+        (at.topic, str(at.partition), each.before, each.after, _step(each), each.note) for at, each in planned.items()
+    ]
+    out.print(table(("Topic", ">Partition", ">Committed", ">New" if executed else ">Would be", "", ""), rows))
     if not executed:
         err.print("nothing is changed yet; --execute does it, with all members stopped")

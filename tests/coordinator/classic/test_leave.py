@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import logging
+
+import pytest
+
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.leave_group import LeaveGroupRequest
 from tests.coordinator.classic.driver import Driver
@@ -11,6 +15,14 @@ def test_a_member_that_leaves_is_gone_at_once() -> None:
     assert driver.leave((first, None)) == [ErrorCode.NONE]
     assert (driver.members(), driver.state()) == ([second], "PreparingRebalance")
     assert driver.join(second).response.generation_id == 2
+
+
+def test_log_lines_say_from_where_a_member_was(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    driver = Driver()
+    (member,) = driver.stable_group(1)
+    driver.leave((member, None))
+    assert f"member left group=group member={member} host=10.0.0.1 reason=no reason given" in caplog.messages
 
 
 def test_the_last_one_leaves_an_empty_group() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
-from kohort.cli.client.errors import explain, not_found
+from kohort.cli.client.errors import did_you_mean, explain, not_found
 from kohort.cli.client.options import client_config
 from kohort.cli.client.run import run
 from kohort.cli.terminal import complain, err, fail, printable
@@ -80,6 +80,14 @@ async def existing_groups(admin: Admin, names: Collection[str]) -> dict[str, Gro
         if not missing:
             raise
         _not_found("group", missing, [group.group_id for group in await admin.groups.list()])
+
+
+async def tell_of_a_new_group(admin: Admin, name: str) -> None:
+    """Tells that there is no such group yet, for a command that makes it, and which may have been meant."""
+    names = [group.group_id for group in await admin.groups.list()]
+    if name not in names:
+        meant = did_you_mean(name, names)
+        err.print(printable(f"there is no group {name!r} yet: this makes it" + (f"; {meant}" if meant else "")))
 
 
 async def existing_members(admin: Admin, group: str, wanted: Iterable[MemberToRemove]) -> None:

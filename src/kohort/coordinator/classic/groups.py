@@ -189,9 +189,12 @@ class ClassicGroups:
             member_id = group.static_ids.get(instance_id, "")
         code = group.check_member(member_id, instance_id)
         if not code:
-            self.rebalancer.remove(group, group.members[member_id])
+            member = group.members[member_id]
+            self.rebalancer.remove(group, member)
             why = leaving.reason or "no reason given"
-            log.info("member left group=%s member=%s reason=%s", group.group_id, member_id, why)
+            log.info(
+                "member left group=%s member=%s host=%s reason=%s", group.group_id, member_id, member.client_host, why
+            )
         return code
 
     # Administrators ---------------------------------------------------------------------------------------------

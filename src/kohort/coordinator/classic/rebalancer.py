@@ -80,7 +80,9 @@ class Rebalancer:
             return
         with self._effects.of_timer():
             self.remove(group, member)
-            log.info("session timed out group=%s member=%s", group.group_id, member.member_id)
+            log.info(
+                "session timed out group=%s member=%s host=%s", group.group_id, member.member_id, member.client_host
+            )
             self.rebalance_after_removal(group, f"the session of member {member.member_id} timed out")
 
     def add_pending_member(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:

@@ -117,7 +117,8 @@ class Heartbeats:
             draft.put_member(update.member_id, after)
         reasons = []
         if after.topics != before.topics:
-            reasons.append(f"member {update.member_id} subscribes to other topics")
+            does = "joined" if update.sender.new else "subscribes to other topics"
+            reasons.append(f"member {update.member_id} {does}")
         if why := update_regex(draft, before, after, update.client):
             reasons.append(why)
         return reasons
@@ -191,9 +192,12 @@ class Heartbeats:
         Thousands may be fenced in one draft, so it takes time in proportion to the member's topics, and to all of the
         group's only when one of them has lost its last subscriber.
         """
-        log.info("member removed group=%s member=%s because=%s", draft.group_id, member_id, why)
         draft.then(self._timers.stop, draft.group_id, member_id)
         metadata = draft.metadata(member_id) or ConsumerMetadata()
+        log.info(
+            "member removed group=%s member=%s client=%s host=%s because=%s",
+            draft.group_id, member_id, metadata.client_id, metadata.client_host, why,
+        )  # fmt: skip
         draft.remove_member(member_id)
         drop_unused(draft, metadata.regex or "")
         changed = False
@@ -209,7 +213,7 @@ class Heartbeats:
 def _identify(draft: Draft, request: ConsumerGroupHeartbeatRequest, client: Client) -> MemberUpdate:
     owned = None if request.topic_partitions is None else partitions_of(request.topic_partitions)
     if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
-        sender = joining_member(draft, request)
+        sender = joining_member(draft, request, client)
     else:
         sender = identified_member(draft.group, request, owned)
     return MemberUpdate(request.member_id, client, sender, sender.metadata.merged(request, client), owned)

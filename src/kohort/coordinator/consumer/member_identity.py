@@ -14,6 +14,7 @@ from kohort.coordinator.modern.fencing import check_member_epoch
 from kohort.coordinator.modern.group import Member
 from kohort.coordinator.modern.member_identity import check_known, check_room, replaced_member, returned
 from kohort.coordinator.modern.partitions import Partitions, Role
+from kohort.coordinator.step import Client
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.protocol.topic_partition import TopicIdPartition
 
@@ -39,7 +40,7 @@ class Sender:
     replaces: str | None = None
 
 
-def joining_member(draft: Draft, request: ConsumerGroupHeartbeatRequest) -> Sender:
+def joining_member(draft: Draft, request: ConsumerGroupHeartbeatRequest, client: Client) -> Sender:
     """Returns the member that joins.
 
     Raises:
@@ -55,7 +56,10 @@ def joining_member(draft: Draft, request: ConsumerGroupHeartbeatRequest) -> Send
         return takes_its_place(draft, replaced, member_id)
     member = group.members.get(member_id)
     if member is None:
-        log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
+        log.info(
+            "member joins group=%s member=%s instance=%s client=%s host=%s",
+            group.group_id, member_id, instance_id, client.client_id, client.host,
+        )  # fmt: skip
         return Sender(ConsumerMetadata(), CurrentAssignment(), new=True)
     log.info("member joins again group=%s member=%s epoch=%d", group.group_id, member_id, member.current.epoch)
     return Sender(member.metadata, member.current, behind=True)
