@@ -50,9 +50,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts servers, and leaves neither them nor their temporary directories."""
     started: list[subprocess.Popen[str]] = []
 
-    def begin(*options: str, **more: str) -> subprocess.Popen[str]:
+    def begin(*options: str, stdin: int | None = None, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             arguments(*options),
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -103,6 +104,33 @@ def test_a_signal_stops_it_in_good_order(start: Start, tmp_path: Path, number: s
 
     assert ended(process)[:2] == (0, "")
     assert ".kafka_cleanshutdown" in children_of(tmp_path)
+
+
+def test_it_may_end_with_standard_input(start: Start, tmp_path: Path) -> None:
+    read, write = os.pipe()
+    process = start("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path), "--ends-with-stdin", stdin=read)
+    os.close(read)
+    ready(process)
+    os.write(write, b"what is read doesn't count\n")
+
+    os.close(write)
+
+    code, out, err = ended(process)
+    assert (code, out) == (0, "")
+    assert "stopping: standard input has ended" in err
+    assert ".kafka_cleanshutdown" in children_of(tmp_path)
+
+
+@pytest.mark.parametrize("stdin", ["</dev/null", "<pyproject.toml", "<&-"])
+def test_it_ends_with_nothing_but_a_pipe(stdin: str) -> None:
+    command = ["sh", "-c", f'exec "$@" {stdin}', "sh", *arguments("--ephemeral", "--ends-with-stdin")]
+
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=Path(__file__).parents[2]
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--ends-with-stdin: standard input is no pipe" in done.stderr
 
 
 def test_temporary_data_is_gone_in_the_end(start: Start, tmp_path: Path) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import select
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +56,29 @@ def test_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_ends_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
+    """As pytest may be killed, without time to end what it has started."""
+    program = (
+        "from kohort.testing import BrokerProcess; broker = BrokerProcess().__enter__(); "
+        "print(broker.pid, flush=True); import signal; signal.pause()"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment) as parent:
+        assert parent.stdout is not None
+        broker = os.pidfd_open(int(parent.stdout.readline()))
+
+        parent.send_signal(number)
+
+    try:
+        assert select.select([broker], [], [], 30)[0], "the broker goes on"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(broker, signal.SIGKILL)
+        os.close(broker)
+    assert list(tmp_path.glob("kohort-*/data/.kafka_cleanshutdown")), "it didn't stop cleanly"
 
 
 def test_data_of_its_own_directory_stays(tmp_path: Path) -> None:

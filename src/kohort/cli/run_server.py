@@ -10,6 +10,7 @@ import errno
 import gc
 import os
 import signal
+import stat
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -57,6 +58,7 @@ class ServeOptions:
     console: bool = False
     console_port: str | None = None
     console_write: bool = False
+    ends_with_stdin: bool = False
     log_level: str = "info"
     log_format: str = "text"
 
@@ -95,8 +97,9 @@ def run_plain(arguments: list[str]) -> bool:
 def serve(options: ServeOptions) -> NoReturn:
     """Runs a server until a signal stops it, and exits.
 
-    It exits with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if it can't run (the port or the data directory is taken,
-    the disk is broken), with 2 for wrong options or settings, and with 128 + the signal after a second one.
+    It exits with 0 after SIGTERM, SIGINT or SIGHUP, or the end of standard input if that is asked for, with 1 if it
+    can't run (the port or the data directory is taken, the disk is broken), with 2 for wrong options or settings, and
+    with 128 + the signal after a second one.
     """
     gc.disable()  # objects that are made until the server is ready stay; collecting in between only takes time
     from kohort.broker.config import ConfigError
@@ -109,6 +112,7 @@ def serve(options: ServeOptions) -> NoReturn:
     set_up_logging(options.log_level, options.log_format)
     try:
         _check_console(options)
+        _check_stdin(options)
         secured = _secured(options)
         settings, metrics = _settings(options, secured)
         directory, temporary = _data_dir(options, settings, secured)
@@ -142,6 +146,22 @@ def _check_console(options: ServeOptions) -> None:
     from kohort.extras import CONSOLE, require
 
     require("console", "--console", CONSOLE)
+
+
+def _check_stdin(options: ServeOptions) -> None:
+    """Checks that the end of standard input can be told.
+
+    A file has no end to wait for. A terminal would be made non-blocking, for those, too, who write to it.
+
+    Raises:
+        ValueError: it can't.
+    """
+    if options.ends_with_stdin:
+        mode = 0 if sys.stdin is None else os.fstat(0).st_mode
+        if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+            raise ValueError(
+                "--ends-with-stdin: standard input is no pipe; the program that starts this keeps one open"
+            )
 
 
 def _secured(options: ServeOptions) -> Secured | None:
@@ -290,6 +310,22 @@ def _run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, signalled, number)
+
+        def read_stdin() -> None:
+            try:
+                if os.read(0, 4096):
+                    return
+            except BlockingIOError:  # another process has read it
+                return
+            except OSError:  # a socket's other end is gone
+                pass
+            loop.remove_reader(0)
+            if not stop.is_set():
+                log.info("stopping: standard input has ended")
+                stop.set()
+
+        if options.ends_with_stdin:
+            loop.add_reader(0, read_stdin)
 
         def prepare(broker: Broker) -> None:
             if secured is not None:

@@ -77,6 +77,13 @@ def command(
         str | None, typer.Option(metavar="PORT", help="Its port; 8090 unless given, 0 takes a free one.")
     ] = None,
     console_write: Annotated[bool, typer.Option("--console-write", help="Let it change things.")] = False,
+    ends_with_stdin: Annotated[
+        bool,
+        typer.Option(
+            "--ends-with-stdin",
+            help="Stop when standard input, a pipe, ends: with the program that keeps it open, even if that is killed.",
+        ),
+    ] = False,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="text (key=value pairs) or json.")] = "text",
 ) -> None:
@@ -126,6 +133,7 @@ def command(
             console=console,
             console_port=console_port,
             console_write=console_write,
+            ends_with_stdin=ends_with_stdin,
             log_level=log_level,
             log_format=log_format,
         )

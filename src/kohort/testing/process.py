@@ -29,7 +29,8 @@ class BrokerProcess:
     """`kohort serve` as a child process, on a free port, as a context manager.
 
     It keeps its port and its data when it is killed or stopped and started again; the data is removed in the end,
-    unless `data_dir` is given. It ignores settings in the environment.
+    unless `data_dir` is given. It ignores settings in the environment. It stops when this process ends, even if that is
+    killed; then the data stays.
 
     Args:
         settings: by Kafka's keys; they override `kohort.testing.settings.TEST_SETTINGS`.
@@ -126,7 +127,7 @@ class BrokerProcess:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KOHORT_")}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment
+                self._command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment
             )
         try:
             self.port = self._await_ready(self._process)
@@ -181,6 +182,7 @@ class BrokerProcess:
         data_dir = self._data_dir or self._directory / "data"
         listen = f"{self.host}:{self.port}"
         serve = [sys.executable, "-m", "kohort.cli", "serve", "--listen", listen, "--data-dir", str(data_dir)]
+        serve.append("--ends-with-stdin")  # a pipe from this process, which is closed however it ends
         secure = ["--secure", str(self._secure_directory)] if self._secure else []
         return [*serve, *secure, *settings, *self._options]
 
@@ -212,7 +214,9 @@ class BrokerProcess:
 
     def _ended(self, process: subprocess.Popen[bytes]) -> int:
         code = process.wait()
+        assert process.stdin is not None
         assert process.stdout is not None
+        process.stdin.close()
         process.stdout.close()
         self._process = None
         return code

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
-from kohort.cli.client.errors import did_you_mean, explain, not_found
+from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.options import client_config
 from kohort.cli.client.run import run
 from kohort.cli.terminal import complain, err, fail, printable
 from kohort.client.errors import PartialFailureError
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.similar_names import similar
+from kohort.similar_names import did_you_mean, similar
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
