@@ -108,6 +108,42 @@ def test_a_group_lags_behind(broker: Broker, filling: Filling) -> None:
         filling.group(topic, behind=-1)
 
 
+def test_a_group_is_not_behind_by_more_than_there_is(filling: Filling) -> None:
+    topic = filling.topic([b"1", b"2"])
+    with pytest.raises(ValueError, match=f"behind=3 .* none of {topic} has more than 2"):
+        filling.group(topic, 3)
+
+
+def test_a_group_with_members_is_left_alone(broker: Broker, filling: Filling) -> None:
+    topic = filling.topic([b"1"])
+
+    async def main() -> None:
+        async with Consumer(broker.bootstrap_servers, group_id="live", auto_offset_reset="earliest") as consumer:
+            consumer.subscribe(topic)
+            while not await consumer.poll():
+                pass
+            with pytest.raises(KafkaError, match="the group live has members: close its consumers first"):
+                await asyncio.to_thread(filling.group, topic, behind=1, name="live")
+
+    run(main())
+
+
+def test_records_without_keys_take_turns(broker: Broker, filling: Filling) -> None:
+    topic = filling.topic([b"0", b"1", NewRecord(b"fixed", partition=0), b"2", b"3", (None, b"4")], partitions=3)
+    found = read(broker.bootstrap_servers, topic, 6)
+    assert [(each.partition, each.value) for each in found] == [
+        *[(0, value) for value in (b"0", b"fixed", b"3")], (1, b"1"), (1, b"4"), (2, b"2"),
+    ]  # fmt: skip
+
+
+def test_a_topic_has_as_many_partitions_as_the_broker_says() -> None:
+    with Broker({"num.partitions": 3}) as broker:
+        filling = Filling(broker, "spread")
+        topic = filling.topic([b"0", b"1", b"2"])
+        assert [each.partition for each in read(broker.bootstrap_servers, topic, 3)] == [0, 1, 2]
+        assert len(lag(broker, filling.group(topic))) == 3
+
+
 def test_within_an_event_loop(broker: Broker, filling: Filling) -> None:
     async def main() -> str:
         return filling.topic([b"tea"])

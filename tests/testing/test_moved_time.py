@@ -55,6 +55,15 @@ def test_a_member_that_says_nothing_is_fenced() -> None:
     moved(test)
 
 
+def test_units_are_those_of_a_timedelta() -> None:
+    with Broker() as broker:
+        before = broker.now
+        broker.advance(days=8, seconds=1)
+        assert broker.now - before >= timedelta(days=8, seconds=1)
+        with pytest.raises(TypeError, match="second"):
+            broker.advance(second=46)
+
+
 def test_a_number_is_no_time() -> None:
     with Broker() as broker, pytest.raises(TypeError, match=r"a timedelta, such as timedelta\(seconds=46\), not 46"):
         broker.advance(46)  # type: ignore[arg-type]

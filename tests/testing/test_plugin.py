@@ -189,7 +189,7 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
             "the test has several brokers, kohort_fresh_broker and kohort_secure_broker: *",
             "E * kohort_topic: *No such file or directory: *nowhere.csv'",
             "E * kohort_group: a group can't be ahead of the end: behind=-1",
-            "E * kohort_topic: TOPIC_ALREADY_EXISTS*",
+            "E * kohort_topic: TOPIC_ALREADY_EXISTS*; kohort_broker is all tests': leave name= out, *",
             '>       kohort_topic(name="taken")',
             "E * kohort_topic: records are a list or a Path, not 3",
             ">       kohort_topic(3)",
@@ -197,9 +197,32 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
     )
     result.stdout.no_fnmatch_line("*.py:*: *Error")
     result.stdout.no_fnmatch_line("*plugin.py*")
+    result.stdout.no_fnmatch_line("During handling of *")
     # Its summary repeats the error, whole, where pytest knows that it runs in CI.
     errors = [line for line in result.stdout.lines if line.startswith("E ")]
     assert sum("records are a list or a Path, not 3" in line for line in errors) == 1
+
+
+def test_arguments_that_there_are_not_are_told_of_the_fixture(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        def test_topic(kohort_topic):
+            kohort_topic(partition=3)
+
+        def test_group(kohort_group):
+            kohort_group("orders", lag=3)
+        """
+    )
+
+    result = inner_pytest.runpytest_subprocess()
+
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "E * kohort_topic() got an unexpected keyword argument 'partition'*",
+            "E * kohort_group() got an unexpected keyword argument 'lag'*",
+        ]
+    )
 
 
 def test_a_test_has_topics_groups_and_time_of_its_broker(inner_pytest: pytest.Pytester) -> None:

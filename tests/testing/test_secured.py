@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -13,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from kohort.client import Admin
 from kohort.client.admin import Acl, AclOperation, AclResource
 from kohort.client.errors import AuthenticationError, ConnectionLostError
-from kohort.testing import Broker, BrokerProcess, Filling, Login
+from kohort.testing import Broker, BrokerProcess, Filling, Login, Security
 
 from ..waiting import run
 
@@ -68,6 +70,20 @@ def test_in_the_broker_s_own_event_loop_a_call_says_how_it_is_made() -> None:
                 Filling(broker, "x").group("orders")
 
     run(main())
+
+
+@pytest.mark.parametrize("words", [("topic", "orders", "User:a", "read"), (AclResource.TOPIC, "orders", "User:a", 3)])
+@pytest.mark.parametrize("kind", [lambda *words: words, Acl])
+def test_a_rule_of_other_words_is_told_in_a_sentence(kind: Callable[..., Any], words: tuple[Any, ...]) -> None:
+    security = Security(Login("h:1", Path("ca.pem"), "admin", "secret"))
+    with pytest.raises(TypeError, match=r"a rule is Acl\(AclResource.TOPIC, .*, not .*'orders'"):
+        security.add_acls(kind(*words))
+
+
+def test_a_principal_is_told_in_a_sentence() -> None:
+    security = Security(Login("h:1", Path("ca.pem"), "admin", "secret"))
+    with pytest.raises(ValueError, match=r'a principal is "User:alice", .*, not \'alice\''):
+        security.add_acls(Acl(AclResource.TOPIC, "orders", "alice", AclOperation.READ))
 
 
 def test_in_the_caller_s_event_loop() -> None:

@@ -115,7 +115,7 @@ class Broker:
         """The broker's time, in UTC."""
         return datetime.fromtimestamp(self._clock() / 1000, UTC)
 
-    def advance(self, by: timedelta) -> None:
+    def advance(self, by: timedelta = timedelta(0), **units: float) -> None:
         """Moves the broker's clock ahead, and returns when the broker has done what became due, but for syncs.
 
         To the broker, all that time has passed in which no client said a word. That ends sessions, rebalances, delayed
@@ -130,13 +130,18 @@ class Broker:
 
         With `async with` call it by `asyncio.to_thread`, as all that blocks.
 
+        Args:
+            by: how far.
+            units: more of it, as `timedelta` takes it: `advance(days=8)`.
+
         Raises:
-            TypeError: `by` isn't a timedelta.
+            TypeError: `by` isn't a timedelta, or `units` aren't what one takes.
             RuntimeError: it isn't running, or is left meanwhile; or this is its own event loop.
             ValueError: the clock would go back.
         """
         if not isinstance(by, timedelta):
             raise TypeError(f"advance takes a timedelta, such as timedelta(seconds=46), not {by!r:.80}")
+        by += timedelta(**units)
         with self._lock:
             server, loop = self.server, self._loop
             assert loop is not None

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kohort.client import Admin, Producer
 from kohort.client.config import ClientConfig, client_config
 from kohort.client.types import TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.testing.blocking import PATIENCE_MS, run_blocking
 from kohort.testing.broker import Broker
 from kohort.testing.container import KohortContainer
-from kohort.testing.records import records_of
+from kohort.testing.records import NewRecord, records_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from kohort.testing.process import BrokerProcess
 
 __all__ = ["Filling"]
+
+_HAS_MEMBERS: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP)
+"""What a group of which type ever answers to somebody who isn't in it."""
 
 
 class Filling:
@@ -42,7 +47,7 @@ class Filling:
         records: Iterable[Any] | Path = (),
         *,
         name: str | None = None,
-        partitions: int = 1,
+        partitions: int | None = None,
         key: str | None = None,
         configs: Mapping[str, object] | None = None,
     ) -> str:
@@ -51,7 +56,8 @@ class Filling:
         Args:
             records: values, pairs of key and value, or `NewRecord`s; or a file of JSON lines or CSV. See `records_of`.
             name: the topic's; by default one that no other has.
-            partitions: how many it has.
+            partitions: how many it has; by default as many as the broker's `num.partitions` says. Records that have
+                neither a key nor a partition go to each in turn, from partition 0 on.
             key: the field of the records that is their key.
             configs: the topic's settings, by Kafka's keys.
 
@@ -68,16 +74,18 @@ class Filling:
         async def work() -> None:
             async with Admin(self._servers, default_api_timeout_ms=PATIENCE_MS) as admin:
                 settings = {at: _text(value) for at, value in (configs or {}).items()}
-                await admin.topics.create(topic, partitions=partitions, configs=settings)
+                created = await admin.topics.create(topic, partitions=partitions, configs=settings)
             if not ready:
                 return
+            count = created[topic].partitions
+            turns = count and cycle(range(count))
             async with Producer(self._servers) as producer:
                 deliveries = [
                     await producer.send(
                         topic,
                         record.value,
                         key=record.key,
-                        partition=record.partition,
+                        partition=next(turns) if turns and _goes_anywhere(record) else record.partition,
                         timestamp_ms=record.timestamp_ms,
                         headers=tuple((record.headers or {}).items()),
                     )
@@ -89,20 +97,20 @@ class Filling:
         run_blocking("filling.topic", work, self._loop)
         return topic
 
-    def group(self, topic: str, *, behind: int = 0, name: str | None = None) -> str:
+    def group(self, topic: str, behind: int = 0, *, name: str | None = None) -> str:
         """Makes a group without members that has read a topic but for its last records.
 
         Args:
             topic: what it has read.
-            behind: records of each partition that it hasn't read; at most all.
+            behind: records of each partition that it hasn't read; all of a partition that has fewer.
             name: the group's; by default one that no other has.
 
         Returns:
             The group's name.
 
         Raises:
-            ValueError: `behind` is negative.
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION; NON_EMPTY_GROUP, if it has members.
+            ValueError: `behind` is negative, or no partition has so many records.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION; UNKNOWN_MEMBER_ID or NON_EMPTY_GROUP, if it has members.
         """
         if behind < 0:
             raise ValueError(f"a group can't be ahead of the end: behind={behind}")
@@ -112,9 +120,18 @@ class Filling:
             async with Admin(self._servers, default_api_timeout_ms=PATIENCE_MS) as admin:
                 partitions: tuple[TopicPartition, ...] = await admin.topics.partitions([topic])
                 ends = await admin.offsets.ends(partitions)
-                await admin.group_offsets.alter(
-                    group, {at: max(start, end - behind) for at, (start, end) in ends.items()}
-                )
+                most = max((end - start for start, end in ends.values()), default=0)
+                if behind > most:
+                    raise ValueError(f"behind={behind} is of each partition, and none of {topic} has more than {most}")
+                try:
+                    await admin.group_offsets.alter(
+                        group, {at: max(start, end - behind) for at, (start, end) in ends.items()}
+                    )
+                except KafkaError as error:
+                    if error.code not in _HAS_MEMBERS:
+                        raise
+                    reason = f"the group {group} has members: close its consumers first"
+                    raise KafkaError(error.code, reason) from None
 
         run_blocking("filling.group", work, self._loop)
         return group
@@ -137,6 +154,10 @@ class Filling:
     def _name(self) -> str:
         self._named += 1
         return f"{self._prefix}-{self._named}"
+
+
+def _goes_anywhere(record: NewRecord) -> bool:
+    return record.key is None and record.partition is None
 
 
 def _text(value: object) -> str:

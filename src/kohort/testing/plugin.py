@@ -47,6 +47,8 @@ _NUMBERS: Final = pytest.StashKey[dict[str, int]]()
 
 _LAST_LINES: Final = 200
 
+_ALL_TESTS: Final = f"{_SHARED} is all tests': leave name= out, or take kohort_fresh_broker"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the configuration."""
@@ -135,23 +137,33 @@ def kohort_broker_process(request: pytest.FixtureRequest) -> Iterator[BrokerProc
 def kohort_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
     """Makes topics on the test's broker, and returns their names: `kohort_topic([{"id": 1}], key="id", partitions=2)`.
 
-    The broker is the test's own, if it has one, else `kohort_broker`. A file's path is relative to the test's folder, a
-    name is one that no other test has. See `kohort.testing.Filling.topic`.
+    The broker is the test's own, if it has one, else `kohort_broker`. A file's path is relative to the test's folder; a
+    name that isn't given is one that no other test has. See `kohort.testing.Filling.topic`.
     """
     from kohort.client.errors import ClientError
-    from kohort.protocol.errors import KafkaError
+    from kohort.protocol.errors import ErrorCode, KafkaError
 
     filling = _filling(request)
 
-    def topic(records: Any = (), **options: Any) -> str:
+    def topic(
+        records: Any = (),
+        *,
+        name: str | None = None,
+        partitions: int | None = None,
+        key: str | None = None,
+        configs: Mapping[str, object] | None = None,
+    ) -> str:
         __tracebackhide__ = True  # the report ends with the line of the test
         if isinstance(records, Path):
             records = request.path.parent / records
         try:
-            return filling.topic(records, **options)
+            return filling.topic(records, name=name, partitions=partitions, key=key, configs=configs)
         except (ValueError, OSError, KafkaError, ClientError) as error:
-            raise pytest.fail.Exception(f"kohort_topic: {error}") from None
+            taken = isinstance(error, KafkaError) and error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            hint = f"; {_ALL_TESTS}" if taken and not _own(request) else ""
+            raise pytest.fail.Exception(f"kohort_topic: {error}{hint}") from None
 
+    topic.__qualname__ = "kohort_topic"  # as Python's own errors about arguments call it
     return topic
 
 
@@ -166,13 +178,14 @@ def kohort_group(request: pytest.FixtureRequest) -> Callable[..., str]:
 
     filling = _filling(request)
 
-    def group(topic: str, **options: Any) -> str:
+    def group(topic: str, behind: int = 0, *, name: str | None = None) -> str:
         __tracebackhide__ = True
         try:
-            return filling.group(topic, **options)
+            return filling.group(topic, behind, name=name)
         except (ValueError, OSError, KafkaError, ClientError) as error:
             raise pytest.fail.Exception(f"kohort_group: {error}") from None
 
+    group.__qualname__ = "kohort_group"
     return group
 
 
@@ -213,7 +226,7 @@ def kohort_test_driver(kohort_spark: SparkSession) -> Iterator[Callable[..., Tes
 
 def _refuse(reason: str) -> NoReturn:
     """Ends the test with a sentence: a traceback would lead into the plugin."""
-    pytest.fail(reason, pytrace=False)
+    raise pytest.fail.Exception(reason, pytrace=False) from None  # the reason has said what another error says
 
 
 def _refuse_marker(node: pytest.Item) -> None:
@@ -243,7 +256,7 @@ def _running(config: pytest.Config, make: Callable[[], B]) -> Iterator[B]:
 def _filling(request: pytest.FixtureRequest) -> Filling:
     from kohort.testing.filling import Filling
 
-    own = [name for name in _OWN if name in request.fixturenames]
+    own = _own(request)
     if len(own) > 1:
         _refuse(f"the test has several brokers, {' and '.join(own)}: fill each by kohort.testing.Filling(broker, …)")
     if not own:
@@ -253,6 +266,10 @@ def _filling(request: pytest.FixtureRequest) -> Filling:
     name = re.sub(r"[^\w.-]+", "-", request.node.name, flags=re.ASCII)[:100].strip("-")
     numbers[name] = number = numbers.get(name, 0) + 1
     return Filling(broker, f"{name}-{number}")
+
+
+def _own(request: pytest.FixtureRequest) -> list[str]:
+    return [name for name in _OWN if name in request.fixturenames]
 
 
 def _settings(request: pytest.FixtureRequest) -> dict[str, object]:

@@ -22,7 +22,7 @@ class NewRecord:
     Attributes:
         value, key: bytes, or text; anything else is written as JSON; None for none.
         timestamp_ms: ms since 1970; now by default.
-        partition: the key's by default.
+        partition: by default the key's, or without a key each in turn, from 0 on.
         headers: names and values.
     """
 

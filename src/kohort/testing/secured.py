@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from kohort.broker.secured.client_settings import MECHANISM, ClientSettings
 from kohort.client import Admin, ClientConfig
-from kohort.client.admin import SCRAM_MECHANISMS, Acl
+from kohort.client.admin import SCRAM_MECHANISMS, Acl, AclOperation, AclPattern, AclPermission, AclResource
 from kohort.testing.blocking import PATIENCE_MS, run_blocking
 
 __all__ = ["Login", "Security"]
@@ -105,7 +105,8 @@ class Security:
         return cls(Login(*settings), loop)
 
     def add_user(self, name: str, password: str | None = None) -> Login:
-        """Makes a user, or gives one another password; a random one by default.
+        """Makes a user, with a random password by default. One that is there gets the new password, and the login of an
+        earlier call no longer gets in: keep what the first call returns.
 
         Raises:
             KafkaError: UNACCEPTABLE_CREDENTIAL.
@@ -136,8 +137,12 @@ class Security:
         """Adds access rules.
 
         Raises:
+            TypeError: one isn't an `Acl` of words of its enumerations.
+            ValueError: a principal that isn't "User:alice" and the like.
             KafkaError, PartialFailureError: as `Admin.acls.create`.
         """
+        for acl in acls:
+            _check(acl)
         self._run("add_acls", lambda admin: admin.acls.create(*acls))
 
     def _run(self, name: str, work: Callable[[Admin], Awaitable[Any]]) -> None:
@@ -147,3 +152,15 @@ class Security:
                 await work(admin)
 
         run_blocking(f"broker.security.{name}", main, self._loop)
+
+
+def _check(acl: object) -> None:
+    """Refuses what only the encoder would, deep down, or the broker without an example."""
+    kinds = ((0, AclResource), (3, AclOperation), (4, AclPermission), (5, AclPattern))
+    if not isinstance(acl, Acl) or not all(isinstance(acl[at], kind) for at, kind in kinds):
+        raise TypeError(
+            f'a rule is Acl(AclResource.TOPIC, "orders", alice.principal, AclOperation.READ), '
+            f"with words of kohort.client.admin's enumerations, not {acl!r:.200}"
+        )
+    if ":" not in acl.principal:
+        raise ValueError(f'a principal is "User:{acl.principal}", as Login.principal has it, not {acl.principal!r}')

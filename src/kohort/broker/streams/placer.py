@@ -62,17 +62,14 @@ class Placer:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.pending = 0
         self.ready = False
-        if not is_installed():
-            log.info(
-                "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; "
-                "pip install 'kohort[placement]'"
-            )
+        self._told = False
 
     def __call__(self, job: PlacementJob) -> Placement | None:
         """Returns a group's placement, or None if `on_placed` is called with it later (never once the broker stops)."""
         if self._stopped:
             return None
         self._restart_idle_timer()
+        self._tell_once()
         began = time.perf_counter()
         size = _size(job.group)
         placement = None
@@ -94,6 +91,15 @@ class Placer:
         self.pending += 1
         asyncio.wrap_future(solving).add_done_callback(functools.partial(self._done, job, began))
         return None
+
+    def _tell_once(self) -> None:
+        """Not at the start: most brokers have no streams groups."""
+        if not self._told and not is_installed():
+            log.info(
+                "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; "
+                "pip install 'kohort[placement]'"
+            )
+        self._told = True
 
     def start(self, then: Callable[[], None]) -> None:
         """Starts the process, which takes a while, and then calls `then`, unless the broker stops first."""
