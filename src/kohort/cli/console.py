@@ -219,14 +219,11 @@ async def _until_stdin_ends(serving: Coroutine[Any, Any, None]) -> None:
     """Serves until standard input ends, as it does with the process that has the other end."""
     import asyncio
 
+    from kohort.cli.standard_input import when_stdin_ends
+
     work = asyncio.create_task(serving)
 
-    def read() -> None:
-        if not os.read(0, 4096):
-            asyncio.get_running_loop().remove_reader(0)
-            work.cancel()
-
-    asyncio.get_running_loop().add_reader(0, read)
+    when_stdin_ends(work.cancel)
     try:
         await work
     except asyncio.CancelledError:

@@ -288,6 +288,7 @@ def _run(
     from kohort.broker.garbage_collection import ShortPauses
     from kohort.broker.heap import keep_freed_memory
     from kohort.broker.server import Server
+    from kohort.cli.standard_input import when_stdin_ends
     from kohort.http_access import LOOPBACK
 
     log = logging.getLogger("kohort.serve")
@@ -311,21 +312,13 @@ def _run(
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, signalled, number)
 
-        def read_stdin() -> None:
-            try:
-                if os.read(0, 4096):
-                    return
-            except BlockingIOError:  # another process has read it
-                return
-            except OSError:  # a socket's other end is gone
-                pass
-            loop.remove_reader(0)
+        def left_alone() -> None:
             if not stop.is_set():
                 log.info("stopping: standard input has ended")
                 stop.set()
 
         if options.ends_with_stdin:
-            loop.add_reader(0, read_stdin)
+            when_stdin_ends(left_alone)
 
         def prepare(broker: Broker) -> None:
             if secured is not None:

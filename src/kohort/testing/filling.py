@@ -78,14 +78,14 @@ class Filling:
             if not ready:
                 return
             count = created[topic].partitions
-            turns = count and cycle(range(count))
+            turns = cycle([None] if count is None else range(count))  # a broker that doesn't say leaves it to chance
             async with Producer(self._servers) as producer:
                 deliveries = [
                     await producer.send(
                         topic,
                         record.value,
                         key=record.key,
-                        partition=next(turns) if turns and _goes_anywhere(record) else record.partition,
+                        partition=next(turns) if _goes_anywhere(record) else record.partition,
                         timestamp_ms=record.timestamp_ms,
                         headers=tuple((record.headers or {}).items()),
                     )

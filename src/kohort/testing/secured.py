@@ -156,8 +156,12 @@ class Security:
 
 def _check(acl: object) -> None:
     """Refuses what only the encoder would, deep down, or the broker without an example."""
-    kinds = ((0, AclResource), (3, AclOperation), (4, AclPermission), (5, AclPattern))
-    if not isinstance(acl, Acl) or not all(isinstance(acl[at], kind) for at, kind in kinds):
+    if not isinstance(acl, Acl) or not (
+        isinstance(acl.resource, AclResource)
+        and isinstance(acl.operation, AclOperation)
+        and isinstance(acl.permission, AclPermission)
+        and isinstance(acl.pattern, AclPattern)
+    ):
         raise TypeError(
             f'a rule is Acl(AclResource.TOPIC, "orders", alice.principal, AclOperation.READ), '
             f"with words of kohort.client.admin's enumerations, not {acl!r:.200}"
