@@ -126,7 +126,7 @@ def _description(name: str) -> GroupDescription:
 
 def _epoch(name: str, sample: int) -> int:
     """Of a group at a sample: one has its members come and go."""
-    return 7 - max(0, 6 * MINUTES - 7 - sample) // 5 if name == "search-index" else 7
+    return 7 - min(6, max(0, 6 * MINUTES - 8 - sample) // 2) if name == "search-index" else 7
 
 
 def _lags(name: str, total: int | None = None) -> dict[TopicPartition, PartitionLag]:
