@@ -67,16 +67,16 @@ class PartitionLags:
         self._began = at if self._began is None else self._began
         now = int((at - self._began) // EVERY_S)
         passed = now - self._newest
-        known = {partition: min(each.lag, _MOST) for partition, each in lags.items() if each.lag is not None}
+        known = [(each.lag, partition) for partition, each in lags.items() if each.lag is not None]
         if len(known) > MOST_PARTITIONS:
-            known = {each: known[each] for each in nlargest(MOST_PARTITIONS, known, key=known.__getitem__)}
+            known = nlargest(MOST_PARTITIONS, known)
         before, self._lags, self._newest = self._lags, {}, now
-        for partition, lag in known.items():
+        for lag, partition in known:
             values = before.get(partition) or array("q", [_UNKNOWN])
             if passed:
                 values.extend([_UNKNOWN] * min(passed, POINTS))
                 del values[:-POINTS]
-            values[-1] = max(values[-1], lag) if passed == 0 else lag
+            values[-1] = max(_UNKNOWN if passed else values[-1], min(lag, _MOST))
             self._lags[partition] = values
 
     def lines(self) -> dict[TopicPartition, Line]:
