@@ -314,7 +314,9 @@ async def made_up_console(kind: str = "") -> AsyncIterator[ConsoleServer]:
         }
         watcher.book.looked(at, summaries, lags)
         for name, kept in watcher.lags.looked(lags).items():
-            kept.looked(at + (sample > 0), _lags(name, lags[name]))  # points begin between two samples
+            kept.looked(
+                at + (sample > 0), GroupReport(_description(name), _lags(name, lags[name])).lags
+            )  # points begin between two samples
         ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
         sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
         growth.book.looked(at, ends, sizes, TOPICS, due=TOPICS)

@@ -89,8 +89,8 @@ def test_of_what_has_happened_ten_rows_are_seen_at_once() -> None:
 def test_partitions_that_lag_most_have_a_line() -> None:
     lag = {TopicPartition("t", at): PartitionLag(0, 10 * at, 10 * at) for at in range(MOST_LINES + 1)}
     lags = PartitionLags()
-    lags.looked(0.0, {at: PartitionLag(0, 5, 5) for at in lag})
-    lags.looked(90.0, lag)
+    lags.looked(0.0, dict.fromkeys(lag, 5))
+    lags.looked(90.0, GroupReport(group("Stable"), lag).lags)
     view = shown(GroupReport(group("Stable"), lag), lags=lags)
     cells = [row[4] for row in view.tables["partitions"].rows.values()]
     assert (cells[0].text, cells[0].line) == ("–", "")

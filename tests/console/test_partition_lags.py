@@ -7,7 +7,6 @@ from importlib import resources
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.types import TopicPartition
 from kohort.console.partition_lags import (
     EVERY_S,
@@ -21,8 +20,8 @@ from kohort.console.partition_lags import (
 )
 
 
-def lags(*values: int | None) -> dict[TopicPartition, PartitionLag]:
-    return {TopicPartition("t", at): PartitionLag(0, lag, lag) for at, lag in enumerate(values)}
+def lags(*values: int) -> dict[TopicPartition, int]:
+    return {TopicPartition("t", at): lag for at, lag in enumerate(values)}
 
 
 P0 = TopicPartition("t", 0)
@@ -53,7 +52,7 @@ def test_of_many_partitions_those_that_lag_most_are_kept_and_fewer_drawn() -> No
     kept = PartitionLags()
     count = 10 * MOST_PARTITIONS
     for look in range(3):
-        kept.looked(EVERY_S * look, lags(*range(count), None))
+        kept.looked(EVERY_S * look, lags(*range(count)))
     assert len(kept._lags) == MOST_PARTITIONS
     assert sorted(each.partition for each in kept.lines()) == [*range(count - MOST_LINES, count)]
 

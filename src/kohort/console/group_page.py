@@ -58,6 +58,11 @@ class GroupReport:
     lag: Mapping[TopicPartition, PartitionLag]
 
     @property
+    def lags(self) -> dict[TopicPartition, int]:
+        """Its lag in each partition where it is known."""
+        return {at: each.lag for at, each in self.lag.items() if each.lag is not None}
+
+    @property
     def total(self) -> int | None:
         """Its lag in all partitions where it is known; None if it is in none."""
         return total_lag(self.lag)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from heapq import nlargest
 from typing import Final, NamedTuple
 
-from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.types import TopicPartition
 
 MOST_GROUPS: Final = 200
@@ -57,26 +56,24 @@ class PartitionLags:
         self._newest = 0
         self._lags: dict[TopicPartition, array[int]] = {}
 
-    def looked(self, at: float, lags: Mapping[TopicPartition, PartitionLag]) -> None:
+    def looked(self, at: float, lags: Mapping[TopicPartition, int]) -> None:
         """Takes a look; of p partitions it takes p log `MOST_PARTITIONS`.
 
         Args:
             at: in seconds, by a clock that never goes back.
-            lags: of all partitions; those whose lag isn't known are passed over.
+            lags: of all partitions whose lag is known.
         """
         self._began = at if self._began is None else self._began
         now = int((at - self._began) // EVERY_S)
         passed = now - self._newest
-        known = [(each.lag, partition) for partition, each in lags.items() if each.lag is not None]
-        if len(known) > MOST_PARTITIONS:
-            known = nlargest(MOST_PARTITIONS, known)
+        worst = lags.keys() if len(lags) <= MOST_PARTITIONS else nlargest(MOST_PARTITIONS, lags, key=lags.__getitem__)
         before, self._lags, self._newest = self._lags, {}, now
-        for lag, partition in known:
+        for partition in worst:
             values = before.get(partition) or array("q", [_UNKNOWN])
             if passed:
                 values.extend([_UNKNOWN] * min(passed, POINTS))
                 del values[:-POINTS]
-            values[-1] = max(_UNKNOWN if passed else values[-1], min(lag, _MOST))
+            values[-1] = max(_UNKNOWN if passed else values[-1], min(lags[partition], _MOST))
             self._lags[partition] = values
 
     def lines(self) -> dict[TopicPartition, Line]:

@@ -117,7 +117,7 @@ class Watcher(Looks):
         for group_id, events in self.events.looked(seen).items():
             events.looked(now, now_ms, reports[group_id].group)
         for group_id, lags in self.lags.looked(seen).items():
-            lags.looked(now, reports[group_id].lag)
+            lags.looked(now, reports[group_id].lags)
         open_pages = self.shown()
         self._reports = {
             group_id: report
