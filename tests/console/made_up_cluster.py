@@ -33,6 +33,7 @@ from kohort.console.cluster_reader import ClusterReader
 from kohort.console.group_book import Summary
 from kohort.console.group_page import GroupReport
 from kohort.console.login import Entered, Login
+from kohort.console.rebalances import seen
 from kohort.console.record_decoding import RecordDecoder
 from kohort.console.record_filter import RecordFilter
 from kohort.console.record_ranges import RecordChoice
@@ -123,9 +124,14 @@ def _description(name: str) -> GroupDescription:
     return _group(name, ())
 
 
-def _lags(name: str) -> dict[TopicPartition, PartitionLag]:
+def _epoch(name: str, sample: int) -> int:
+    """Of a group at a sample: one has its members come and go."""
+    return 7 - min(6, max(0, 6 * MINUTES - 8 - sample) // 2) if name == "search-index" else 7
+
+
+def _lags(name: str, total: int | None = None) -> dict[TopicPartition, PartitionLag]:
     topic = {"billing": "orders", "flight-delays": "flights", "mail": "mails"}.get(name, "payments")
-    total, count = LAGS[name], TOPICS[topic]
+    total, count = LAGS[name] if total is None else total, TOPICS[topic]
     found = {}
     for at in range(count):
         lag = total // count + (total % count if at == 0 else 0)
@@ -296,12 +302,21 @@ async def made_up_console(kind: str = "") -> AsyncIterator[ConsoleServer]:
     watcher, growth = Watcher(reader), TopicWatcher(reader)
     now = asyncio.get_running_loop().time()
     watcher.book.listed(await reader.groups())
+    settled = {name: seen(_description(name)) for name in LAGS}
     for sample in range(6 * MINUTES):
         at = now - 60 * MINUTES + 10 * sample
         left = 6 * MINUTES - sample
         waves = 1 + math.sin(sample / 7) / 5
         lags = {name: int(lag * (1 + left / 40) * waves) for name, lag in LAGS.items()}
-        watcher.book.looked(at, {name: Summary(2, lag, 250 * sample + 50_000) for name, lag in lags.items()}, lags)
+        summaries = {
+            name: Summary(2, lag, 250 * sample + 50_000, settled[name]._replace(epoch=_epoch(name, sample)))
+            for name, lag in lags.items()
+        }
+        watcher.book.looked(at, summaries, lags)
+        for name, kept in watcher.lags.looked(lags).items():
+            kept.looked(
+                at + (sample > 0), GroupReport(_description(name), _lags(name, lags[name])).lags
+            )  # points begin between two samples
         ends = {name: int(40_000 + (6_000 * sample + 20_000 * waves) / (1 + len(name) % 3)) for name in TOPICS}
         sizes = {name: 200_000_000 + 900_000 * sample * (1 + len(name) % 4) for name in TOPICS}
         growth.book.looked(at, ends, sizes, TOPICS, due=TOPICS)

@@ -77,7 +77,7 @@ async def _confirm(page: Any) -> None:
 
 
 PICTURES: Final = (
-    Picture("groups", "/groups", 420),
+    Picture("groups", "/groups", 460),
     Picture("phone", "/groups", 844, width=390, dark=True),
     Picture("group", "/group?id=flight-delays", 1_150),
     Picture("topology", "/group?id=flight-delays", part=".topology"),
@@ -185,8 +185,8 @@ def _look(png: bytes) -> bytes:
 
 
 def _without_times(text: str) -> str:
-    """A page's text, a line a cell, without the times and rates that another second changes."""
-    changing = r"\d[\d,.]* (?:ms|s|min|h|d)\b(?: \d+ (?:s|min|h)\b)*|\d[\d,.]*(?=/s\b)"
+    """A page's text, a line a cell, without the times, rates and growths that another second changes."""
+    changing = r"\d[\d,.]* (?:ms|s|min|h|d)\b(?: \d+ (?:s|min|h)\b)*|[+-]\d[\d,]*(?= in )|\d[\d,.]*(?=/s\b)"
     lines = (re.sub(changing, "…", line).strip() for line in re.split(r"[\n\t]", text))
     return "\n".join(filter(None, lines))
 

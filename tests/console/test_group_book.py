@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kohort.client.administration.group_types import GroupListing, GroupType
 from kohort.console.delay import Delay
 from kohort.console.group_book import GroupBook, Summary
+from kohort.console.rebalances import Seen
 from kohort.console.trend import Direction
 
 
@@ -64,6 +65,16 @@ def test_a_trend_is_that_of_the_history() -> None:
         book.looked(float(at), {"a": Summary(1, 100 - 10 * at)}, ["a"])
     assert book.groups["a"].trend.direction is Direction.FALLING
     assert book.groups["a"].trend.caught_up_in == 6
+
+
+def test_rebalances_are_counted_from_look_to_look() -> None:
+    book = GroupBook()
+    book.listed(listings("a"))
+    for at, epoch in enumerate((3, 4, 9)):
+        book.looked(float(at), {"a": Summary(1, 0, 0, Seen(epoch, False, 1))}, ["a"])
+        assert book.groups["a"].rebalances == epoch - 3
+    book.looked(3.0, {}, ["a"])  # it couldn't be read
+    assert book.groups["a"].rebalances == 6
 
 
 def test_a_lag_in_time_is_that_of_what_was_written_meanwhile() -> None:

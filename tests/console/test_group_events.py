@@ -65,12 +65,38 @@ def test_a_rebalance_that_gives_all_back_moves_nothing() -> None:
     assert texts(events) == ["Stable, then CompletingRebalance", "CompletingRebalance, then Stable"]
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ((12, "ab"), (17, "ab"), ["5 changes between two looks: group epoch 12, then 17"]),
+        ((12, "ab"), (13, "ab"), ["1 change between two looks: group epoch 12, then 13"]),
+        ((12, "ab"), (13, "a"), ["Members went: b"]),
+        ((12, "ab"), (14, "ac"), ["Members went: b", "Members came: c"]),
+        (
+            (12, "ab"),
+            (17, "ac"),
+            ["Members went: b", "Members came: c", "5 changes between two looks: group epoch 12, then 17"],
+        ),
+        ((12, "ab"), (2, "ab"), ["Made anew: group epoch 12, then 2"]),
+        ((None, "ab"), (2, "ab"), []),
+    ],
+)
+def test_changes_that_are_over_before_the_next_look_are_told_by_the_epoch(
+    before: tuple[int | None, str], now: tuple[int | None, str], said: list[str]
+) -> None:
+    """A member that goes and joins again has the same id, or the same name."""
+    events = GroupEvents()
+    for at, (epoch, names) in enumerate((before, now)):
+        events.looked(at, at, replace(group("Stable", **{name: [] for name in names}), epoch=epoch))
+    assert texts(events) == said
+
+
 def test_a_static_member_that_comes_back_was_never_gone() -> None:
     events = GroupEvents()
     for at, name in enumerate(("old", "new")):
         one = group("Stable", **{name: [0]})
         events.looked(at, at, replace(one, members=tuple(replace(each, instance_id="s") for each in one.members)))
-    assert texts(events) == []
+    assert texts(events) == ["Members came again: s"]
 
 
 def test_active_tasks_of_a_streams_group_move() -> None:

@@ -9,9 +9,11 @@ from kohort.console.group_list import COLUMNS, SORTS, TYPES, Choice, choose, lis
 from kohort.console.paging import PAGE_SIZE, page_of
 
 
-def known(name: str, kind: str = "consumer", state: str = "Stable", lag: int | None = None) -> KnownGroup:
+def known(
+    name: str, kind: str = "consumer", state: str = "Stable", lag: int | None = None, rebalances: int | None = None
+) -> KnownGroup:
     listing = GroupListing(name, GroupType(kind), state, "", 1)
-    return KnownGroup(listing, None if lag is None else Summary(1, lag))
+    return KnownGroup(listing, None if lag is None else Summary(1, lag), rebalances=rebalances)
 
 
 GROUPS = [
@@ -32,6 +34,15 @@ def test_groups_are_filtered_and_sorted() -> None:
     assert ids(Choice(type="streams")) == ["app"]
     assert ids(Choice(state="empty")) == ["orders-eu"]
     assert ids(Choice(sort="lag")) == ["orders-eu", "Orders", "app", "old"]
+
+
+def test_a_group_that_rebalances_again_and_again_stands_out() -> None:
+    groups = [known("calm", lag=1, rebalances=0), known("new", lag=1), known("flaps", lag=1, rebalances=12)]
+    view = list_view(choose(groups, Choice(sort="rebalances")))
+    at = COLUMNS.index(">Rebalances, 10 min")
+    cells = {name: row[at] for name, row in view.tables["groups"].rows.items()}
+    assert [*cells] == ["flaps", "calm", "new"]
+    assert [(cell.text, cell.tone) for cell in cells.values()] == [("12", "warn"), ("0", ""), ("–", "")]
 
 
 @given(st.lists(st.integers(), max_size=200), st.integers(-5, 50), st.integers(1, 20))
@@ -63,5 +74,14 @@ def test_ten_thousand_groups_make_a_page_of_fifty_rows() -> None:
     assert view.texts["count"] == "10,000 groups, page 2 of 200"
     assert len(rows) == PAGE_SIZE
     first = next(iter(rows.values()))
-    assert [cell.text for cell in first] == ["group-09949", "Stable", "9,949", "not known yet", "–", "1", "consumer"]
+    assert [cell.text for cell in first] == [
+        "group-09949",
+        "Stable",
+        "9,949",
+        "not known yet",
+        "–",
+        "–",
+        "1",
+        "consumer",
+    ]
     assert len(first) == len(COLUMNS)

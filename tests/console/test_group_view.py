@@ -10,9 +10,10 @@ from kohort.client.administration.group_offsets import PartitionLag
 from kohort.client.administration.group_types import GroupType
 from kohort.client.types import TopicPartition
 from kohort.console.group_events import GroupEvents
-from kohort.console.group_page import GroupReport, group_view, headings
+from kohort.console.group_page import FIRST_ROWS, GroupReport, group_view, headings
 from kohort.console.history import History
 from kohort.console.live import View
+from kohort.console.partition_lags import MOST_LINES, PartitionLags
 from kohort.console.trend import trend
 from kohort.streams.tasks import Role
 from tests.console.test_group_events import group
@@ -21,8 +22,8 @@ from tests.console.test_placement_words import TASKS, described, member
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def shown(report: GroupReport, events: GroupEvents | None = None) -> View:
-    view = group_view(report, History(), trend([]), events=events)
+def shown(report: GroupReport, events: GroupEvents | None = None, lags: PartitionLags | None = None) -> View:
+    view = group_view(report, History(), trend([]), events=events, lags=lags)
     for each in headings(report.group.type):
         assert all(len(cells) == len(each.columns) for cells in view.tables[each.name].rows.values())
     return view
@@ -53,8 +54,8 @@ def test_records_of_partitions_without_a_commit_are_told() -> None:
     lag = {P0: PartitionLag(5, 9, 4), P1: PartitionLag(None, 30, None, first=10)}
     view = shown(GroupReport(group("Stable", ann=[0, 1]), lag))
     assert [[cell.text for cell in row] for row in view.tables["partitions"].rows.values()] == [
-        ["t-0", "5", "9", "4", "–", "ann"],
-        ["t-1", "–", "30", "–", "20", "ann"],
+        ["t-0", "5", "9", "4", "–", "–", "ann"],
+        ["t-1", "–", "30", "–", "–", "20", "ann"],
     ]
     assert view.texts["partitions_note"] == (
         "1 partition without a commit has 20 records: members with auto.offset.reset=earliest read them, "
@@ -74,3 +75,25 @@ def test_what_has_happened_stands_there_the_last_first() -> None:
         ["2023-11-14 22:13:20.000 UTC", "1 partition moved to another member"],
         ["2023-11-14 22:13:20.000 UTC", "Members went: dan"],
     ]
+
+
+def test_of_what_has_happened_ten_rows_are_seen_at_once() -> None:
+    events = GroupEvents()
+    for at in range(16):
+        events.looked(at, at, group("Stable" if at % 2 else "Assigning"))
+    tables = shown(GroupReport(group("Stable"), {}), events).tables
+    assert [*tables["events"].rows, *tables["events_before"].rows] == [str(number) for number in range(15, 0, -1)]
+    assert len(tables["events"].rows) == FIRST_ROWS
+
+
+def test_partitions_that_lag_most_have_a_line() -> None:
+    lag = {TopicPartition("t", at): PartitionLag(0, 10 * at, 10 * at) for at in range(MOST_LINES + 1)}
+    lags = PartitionLags()
+    lags.looked(0.0, dict.fromkeys(lag, 5))
+    lags.looked(90.0, GroupReport(group("Stable"), lag).lags)
+    view = shown(GroupReport(group("Stable"), lag), lags=lags)
+    cells = [row[4] for row in view.tables["partitions"].rows.values()]
+    assert (cells[0].text, cells[0].line) == ("–", "")
+    assert (cells[-1].text, cells[-1].line) == ("+195 in 1 min 20 s", "78,20 90,0")
+    assert view.texts["partitions_note"] == "Drawn are the 20 that lag most."
+    assert shown(GroupReport(group("Stable"), {P0: lag[P0]}), lags=lags).texts["partitions_note"] == ""

@@ -19,6 +19,7 @@ from kohort.client.membership.offset_requests import commit_request
 from kohort.client.producer import Producer
 from kohort.client.share_consumer import ShareConsumer
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.console import partition_lags
 from kohort.console.group_page import MOST_ROWS
 from kohort.protocol.messages.offset_commit import OffsetCommitResponse
 from kohort.testing import Broker
@@ -89,21 +90,23 @@ def page_of(html: str) -> Page:
 # Groups of every type
 
 
-def test_a_classic_group(servers: str) -> None:
+def test_a_classic_group(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_lags, "EVERY_S", 3_600.0)  # no line, however long it takes
+
     async def whole() -> None:
         member = await join_classic(servers, HTML, TopicPartition("orders", 0))
         async with Admin(servers) as admin, console(servers) as at:
             listed = page_of(await at.page("/groups", q="script"))
-            assert [HTML, "Stable", "–", "–", "–", "1", "classic"] in listed.rows
+            assert [HTML, "Stable", "–", "–", "–", "0", "1", "classic"] in listed.rows
             page = page_of(await at.page("/group", id=HTML))
             assert (page.texts["state"], page.texts["members_count"], page.texts["lag"]) == ("Stable", "1", "–")
             assert [member, "kohort", "127.0.0.1", "–", "orders: 0"] in page.rows
-            assert ["orders-0", "–", "10", "–", "10", f"{member[:12]}…"] in page.rows
+            assert ["orders-0", "–", "10", "–", "–", "10", f"{member[:12]}…"] in page.rows
             await admin.groups.remove_members(HTML)
             await admin.group_offsets.alter(HTML, {TopicPartition("orders", 0): 4})
             page = page_of(await at.page("/group", id=HTML))
             assert (page.texts["state"], page.texts["lag"]) == ("Empty", "6")
-            assert ["orders-0", "4", "10", "6", "–", "–"] in page.rows
+            assert ["orders-0", "4", "10", "6", "–", "–", "–"] in page.rows
 
     asyncio.run(whole())
 
@@ -172,6 +175,11 @@ def test_a_group_that_is_not_there(servers: str) -> None:
             page_of(await at.page("/group", 404, id=HTML + "2"))
             assert "Did you mean &#39;orders&#39;?" in await at.page("/topic", 404, name="Order")
             assert "Did you mean &#39;first&#39;?" in await at.page("/group", 404, id="fist")
+            assert "<h1>first</h1>" in await at.page("/groups/first")
+            assert "<h1>orders</h1>" in await at.page("/topics/orders")
+            assert "Did you mean &#39;first&#39;?" in await at.page("/groups/fist", 404)
+            async with at.http.get("/groups/a%2Fb%0d/", allow_redirects=False) as answer:
+                assert (answer.status, answer.headers["Location"]) == (302, "/group?id=a/b%0D/")
 
     asyncio.run(whole())
 
@@ -179,7 +187,9 @@ def test_a_group_that_is_not_there(servers: str) -> None:
 # Updates
 
 
-def test_an_open_page_is_told_what_changed_and_no_more(servers: str) -> None:
+def test_an_open_page_is_told_what_changed_and_no_more(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_lags, "EVERY_S", 3_600.0)  # no line, however long it takes
+
     async def whole() -> None:
         async with Admin(servers) as admin, console(servers) as at:
             at_0, at_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -247,7 +257,7 @@ def test_ten_thousand_groups_of_a_broker_stay_quick() -> None:
                     listed = page_of(await at.page("/groups", page="150"))
                 assert work.calls < 400_000  # of broker, console and test
                 assert listed.texts["count"] == "10,000 groups, page 150 of 200"
-                assert ["g07450", "Empty", "0", "caught up", "less than 1 s", "0", "classic"] in listed.rows
+                assert ["g07450", "Empty", "0", "caught up", "less than 1 s", "0", "0", "classic"] in listed.rows
                 async with at.stream("/groups/events", page="150") as stream:
                     await admin.group_offsets.alter("g07451", {partition: 1})
                     await admin.groups.delete("g07452")
@@ -482,4 +492,7 @@ def test_a_table_of_many_rows_shows_those_that_matter() -> None:
     view = group_view(GroupReport(group, lag), History(), trend([]))
     assert len(view.tables["partitions"].rows) == MOST_ROWS
     assert "t-99" not in view.tables["partitions"].rows
-    assert view.texts["partitions_note"] == "The 500 with the largest lag of 600 partitions."
+    assert (
+        view.texts["partitions_note"]
+        == "The 500 with the largest lag of 600 partitions. Drawn are the 20 that lag most."
+    )

@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kohort.console.history import Sample
-from kohort.console.trend import LEAST_SAMPLES, Direction, trend
+from kohort.console.trend import LEAST_SAMPLES, MOST_SAMPLES, Direction, trend
 
-LAGS = st.lists(st.tuples(st.integers(1, 1_000), st.integers(0, 10**12)), max_size=30).map(
+LAGS = st.lists(st.tuples(st.integers(1, 1_000), st.integers(0, 10**12)), max_size=MOST_SAMPLES).map(
     lambda steps: [
         Sample(float(sum(step for step, _ in steps[: at + 1])), value) for at, (_, value) in enumerate(steps)
     ]
@@ -75,3 +75,49 @@ def test_at_an_even_pace_the_time_is_exact(left: int, step: int, every: float) -
     found = trend(samples)
     assume(found.direction is Direction.FALLING)
     assert found.caught_up_in == pytest.approx(left / (step / every), rel=1e-6)
+
+
+def sawtooth(period: int, phase: int, rate: int, *, pace: int = 0, start: int = 1_000_000) -> list[Sample]:
+    """A lag that rises by `rate` from one sample to the next, and is brought down every `period` of them.
+
+    Over all of that it moves by `pace`.
+    """
+    return [Sample(2.0 * at, start + pace * at + rate * ((at + phase) % period)) for at in range(MOST_SAMPLES)]
+
+
+TEETH = st.integers(2, MOST_SAMPLES // 3), st.integers(0, MOST_SAMPLES), st.integers(1_000, 10**6)
+"""The length of a tooth, where the first one begins, and how quickly it rises."""
+
+
+@given(*TEETH)
+def test_a_lag_that_swings_about_a_level_goes_nowhere(period: int, phase: int, rate: int) -> None:
+    """As that of a consumer that keeps up, and commits now and then."""
+    assert trend(sawtooth(period, phase, rate, start=1)).direction is Direction.STEADY
+
+
+@given(*TEETH, st.sampled_from([-1, 1]))
+def test_a_lag_that_swings_goes_where_its_teeth_go(period: int, phase: int, rate: int, way: int) -> None:
+    pace = way * rate
+    found = trend(sawtooth(period, phase, rate, pace=pace, start=1_000 * rate))
+    assert found.direction is (Direction.RISING if way > 0 else Direction.FALLING)
+    assert found.per_second == pytest.approx(pace / 2, rel=0.15)
+    if way < 0:
+        assert found.caught_up_in == pytest.approx(2_000 - 2 * MOST_SAMPLES, rel=0.15)
+
+
+@given(st.integers(2, 20), st.integers(0, 60), st.integers(1, 10**6))
+def test_a_lag_that_falls_in_steps_falls(period: int, phase: int, step: int) -> None:
+    """A consumer that reads what nobody adds to, and commits now and then."""
+    samples = [Sample(2.0 * at, step * (200 - (at + phase) // period)) for at in range(MOST_SAMPLES)]
+    found = trend(samples)
+    assert found.direction is Direction.FALLING
+    assert found.per_second == pytest.approx(-step / period / 2, rel=0.2)
+
+
+def test_a_consumer_that_hangs_is_told_within_a_minute() -> None:
+    """Its lag has swung, and then only rises."""
+    teeth = [at % 15 if at < 0 else at for at in range(-MOST_SAMPLES, 30)]
+    samples = [Sample(2.0 * at, 100 + 10 * each) for at, each in enumerate(teeth)]
+    assert trend(samples[:MOST_SAMPLES]).direction is Direction.STEADY
+    assert trend(samples).direction is Direction.RISING
+    assert trend(samples) == trend(samples[-MOST_SAMPLES:])

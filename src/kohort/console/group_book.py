@@ -9,10 +9,11 @@ from typing import Final
 from kohort.client.administration.group_types import GroupListing
 from kohort.console.delay import Delay, delay
 from kohort.console.history import History
-from kohort.console.trend import Direction, Trend, trend
+from kohort.console.rebalances import Rebalances, Seen
+from kohort.console.trend import MOST_SAMPLES, Direction, Trend, trend
 
 MOST_HISTORIES: Final = 10_000
-"""Groups whose history is kept; beyond, those that were looked at longest ago lose theirs. Each takes 6 KB at most."""
+"""Groups whose history is kept; beyond, those that were looked at longest ago lose theirs. Each takes 7 KB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,13 @@ class Summary:
         members: how many there are.
         lag: records that are left to read in all partitions whose lag is known; None if none is.
         end: the ends of these partitions, summed up.
+        seen: what it says of rebalances; None for nothing.
     """
 
     members: int
     lag: int | None
     end: int = 0
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class KnownGroup:
         looked_at: when, in seconds by the clock of the samples; None until then.
         trend: of its lag.
         delay: its lag in time; None if it isn't known.
+        rebalances: of the last ten minutes, as far as looks have seen them; None until it was looked at.
     """
 
     listing: GroupListing
@@ -47,14 +51,16 @@ class KnownGroup:
     looked_at: float | None = None
     trend: Trend = Trend(Direction.UNKNOWN)  # noqa: RUF009 (it is frozen)
     delay: Delay | None = None
+    rebalances: int | None = None
 
 
 @dataclass(slots=True)
 class _Histories:
-    """Of a group: its lag, and the ends of its partitions, summed up."""
+    """Of a group: its lag, the ends of its partitions, summed up, and how often it has rebalanced of late."""
 
-    lag: History = field(default_factory=History)
+    lag: History = field(default_factory=lambda: History(MOST_SAMPLES))
     end: History = field(default_factory=History)
+    rebalances: Rebalances = field(default_factory=Rebalances)
 
 
 class GroupBook:
@@ -121,15 +127,17 @@ class GroupBook:
                 continue
             summary = summaries.get(group_id, known.summary)
             histories = self._histories.pop(group_id, None) or _Histories()
-            behind = known.delay
+            behind, rebalances = known.delay, known.rebalances
             if group_id in summaries and summary is not None:
                 behind = None
+                rebalances = None if summary.seen is None else histories.rebalances.looked(at, summary.seen)
                 if summary.lag is not None:
                     histories.lag.add(at, summary.lag)
                     histories.end.add(at, summary.end)
                     behind = delay(histories.end.merged, summary.lag)
             self._histories[group_id] = histories
-            self._groups[group_id] = KnownGroup(known.listing, summary, at, trend(histories.lag.recent), behind)
+            way = trend(histories.lag.recent)
+            self._groups[group_id] = KnownGroup(known.listing, summary, at, way, behind, rebalances)
         while len(self._histories) > self._most:
             del self._histories[next(iter(self._histories))]
 

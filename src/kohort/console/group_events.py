@@ -48,12 +48,14 @@ class GroupEvents:
         events: the last ones, the newest last.
     """
 
-    __slots__ = ("_count", "_last", "_members", "_owners", "_size", "_state", "events")
+    __slots__ = ("_count", "_epoch", "_ids", "_last", "_members", "_owners", "_size", "_state", "events")
 
     def __init__(self) -> None:
         self._count = 0
         self._last: float | None = None
         self._state = ""
+        self._epoch: int | None = None
+        self._ids: Mapping[str, str] = {}
         self._size = 0
         self._members: Mapping[str, str] = {}
         self._owners: dict[str, frozenset[str]] = {}
@@ -68,19 +70,23 @@ class GroupEvents:
         """
         if self._last is not None and at <= self._last:
             return
-        members = _clients(group)
+        members, ids = _clients(group), _ids(group)
         first = self._last is None
         moved = self._moved(_owners(group), "task" if any(each.streams for each in group.members) else "partition")
         if not first:
+            told = len(members.keys() ^ self._members.keys()) or abs(len(group.members) - self._size)
             for text in (
                 *self._came_and_went(members, len(group.members)),
+                self._came_again(members, ids),
+                self._changed(group.epoch, told or bool(moved)),
                 f"{self._state or 'Not told'}, then {group.state or 'not told'}" if group.state != self._state else "",
                 moved,
             ):
                 if text:
                     self._count += 1
                     self.events.append(GroupEvent(self._count, at_ms, text))
-        self._members, self._size, self._state, self._last = members, len(group.members), group.state, at
+        self._members, self._ids, self._size = members, ids, len(group.members)
+        self._epoch, self._state, self._last = group.epoch, group.state, at
 
     def _came_and_went(self, members: Mapping[str, str], size: int) -> list[str]:
         if max(size, self._size) > MOST_PLACES:
@@ -88,6 +94,22 @@ class GroupEvents:
         came = [client for key, client in members.items() if key not in self._members]
         went = [client for key, client in self._members.items() if key not in members]
         return [f"Members {did}: {_names(some)}" for did, some in (("went", went), ("came", came)) if some]
+
+    def _came_again(self, members: Mapping[str, str], ids: Mapping[str, str]) -> str:
+        """Static members that have another id: they have been started again."""
+        again = [members[key] for key, now in ids.items() if self._ids.get(key, now) != now]
+        return f"Members came again: {_names(again)}" if again else ""
+
+    def _changed(self, epoch: int | None, told: int) -> str:
+        """What the group's epoch says beyond what is told: that members went and joined again between two looks."""
+        before = self._epoch
+        if before is None or epoch is None or epoch == before:
+            return ""
+        epochs = f"group epoch {before}, then {epoch}"
+        if epoch < before:
+            return f"Made anew: {epochs}"
+        count = epoch - before
+        return f"{several(count, 'change')} between two looks: {epochs}" if count > told else ""
 
     def _moved(self, owners: Mapping[str, frozenset[str]], what: str) -> str:
         """Takes in who has what, and says what has changed.
@@ -115,6 +137,12 @@ def _clients(group: GroupDescription) -> dict[str, str]:
         member.instance_id or member.member_id: (member.instance_id or member.client_id or member.member_id)[:_NAME]
         for member in group.members[:MOST_PLACES]
     }
+
+
+def _ids(group: GroupDescription) -> dict[str, str]:
+    """The ids of static members, by their names."""
+    some = group.members[:MOST_PLACES]
+    return {member.instance_id: member.member_id for member in some if member.instance_id}
 
 
 def _owners(group: GroupDescription) -> dict[str, frozenset[str]]:

@@ -17,7 +17,7 @@ from kohort.console.words import NOTHING, delay_text, number, state_tone, trend_
 from kohort.plurals import several
 
 TYPES: Final = tuple(each.value for each in GroupType if each is not GroupType.UNKNOWN)
-COLUMNS: Final = ("Group", "State", ">Lag", "Trend", "Behind", ">Members", "Type")
+COLUMNS: Final = ("Group", "State", ">Lag", "Trend", "Behind", ">Rebalances, 10 min", ">Members", "Type")
 """The first names the row; those that begin with > hold numbers. A phone shows the first ones unscrolled."""
 
 _DIRECTIONS: Final = {Direction.RISING: "bad", Direction.FALLING: "good", Direction.CAUGHT_UP: "good"}
@@ -26,13 +26,17 @@ _SORTS: Final[Mapping[str, Callable[[KnownGroup], Any]]] = {
     "name": lambda group: (),
     "lag": lambda group: -1 if group.summary is None or group.summary.lag is None else group.summary.lag,
     "behind": lambda group: (-1.0, False) if group.delay is None else (group.delay.seconds, group.delay.at_least),
+    "rebalances": lambda group: -1 if group.rebalances is None else group.rebalances,
     "members": lambda group: -1 if group.summary is None else group.summary.members,
     "type": lambda group: group.listing.type.value,
     "state": lambda group: group.listing.state,
 }
 
 SORTS: Final = tuple(_SORTS)
-_LARGEST_FIRST: Final = ("lag", "behind", "members")
+_LARGEST_FIRST: Final = ("lag", "behind", "rebalances", "members")
+
+_MANY_REBALANCES: Final = 4
+"""In ten minutes, stand out: who starts or stops a member or two causes fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ def _row(group: KnownGroup) -> tuple[Cell, ...]:
             tone=_DIRECTIONS.get(group.trend.direction, ""),
         ),
         Cell(NOTHING if summary is None or summary.lag is None else delay_text(group.delay)),
+        Cell(number(group.rebalances), tone="warn" if (group.rebalances or 0) >= _MANY_REBALANCES else ""),
         Cell(NOTHING if summary is None else number(summary.members)),
         Cell(listing.type.value),
     )

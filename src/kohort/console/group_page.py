@@ -19,6 +19,7 @@ from kohort.console.group_events import GroupEvents
 from kohort.console.history import History
 from kohort.console.links import topic_link
 from kohort.console.live import Cell, Table, View
+from kohort.console.partition_lags import MOST_LINES, Line, PartitionLags
 from kohort.console.task_times import TaskTimes
 from kohort.console.timeline import timeline_texts
 from kohort.console.trend import Trend
@@ -45,6 +46,9 @@ from kohort.streams.tasks import Role, TaskId
 MOST_ROWS: Final = 500
 """Rows of a table: of more partitions, those with the largest lag are shown."""
 
+FIRST_ROWS: Final = 10
+"""Of what has happened, that are seen at once: what stands below isn't pushed out of sight."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
@@ -52,6 +56,11 @@ class GroupReport:
 
     group: GroupDescription
     lag: Mapping[TopicPartition, PartitionLag]
+
+    @property
+    def lags(self) -> dict[TopicPartition, int]:
+        """Its lag in each partition where it is known."""
+        return {at: each.lag for at, each in self.lag.items() if each.lag is not None}
 
     @property
     def total(self) -> int | None:
@@ -79,12 +88,15 @@ class Heading:
         title: what stands above.
         columns: their names; those that begin with > hold numbers.
         empty: what is said where it has no rows.
+        first: so many rows are seen at once, and the others, a table of their own, when they are asked for; None for
+            all.
     """
 
     name: str
     title: str
     columns: tuple[str, ...]
     empty: str
+    first: int | None = None
 
 
 def headings(kind: GroupType) -> tuple[Heading, ...]:
@@ -94,12 +106,13 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
     by_topic = Heading(
         "partitions",
         "Lag by partition",
-        ("Partition", ">Start", ">End", ">Lag", "Member")
+        ("Partition", ">Start", ">End", ">Lag", "Over time", "Member")
         if kind is GroupType.SHARE
-        else ("Partition", ">Committed", ">End", ">Lag", ">Without a commit", "Member"),
+        else ("Partition", ">Committed", ">End", ">Lag", "Over time", ">Without a commit", "Member"),
         "The group has no offsets.",
     )
-    events = Heading("events", "What has happened", ("Seen", "What"), "Nothing since the console began to look.")
+    happened = "Nothing since the console began to look."
+    events = Heading("events", "What has happened", ("Seen", "What"), happened, FIRST_ROWS)
     match kind:
         case GroupType.STREAMS:
             columns = ("Member", "Client", "Host", "Process", ">Epoch", "On the way to", ">To restore")
@@ -117,6 +130,7 @@ def headings(kind: GroupType) -> tuple[Heading, ...]:
                     "What has moved",
                     ("Seen", "Task", "From", "To"),
                     "No task has got another member since the console began to look.",
+                    FIRST_ROWS,
                 ),
                 events,
                 by_topic,
@@ -168,6 +182,8 @@ def group_view(
     now_ms: int = 0,
     behind: Delay | None = None,
     events: GroupEvents | None = None,
+    lags: PartitionLags | None = None,
+    rebalances: int | None = None,
 ) -> View:
     """What the page shows.
 
@@ -179,6 +195,8 @@ def group_view(
         now_ms: the time since 1970 by which locks have time left.
         behind: its lag in time.
         events: what has happened in the group.
+        lags: of its partitions, over the last minutes.
+        rebalances: of the last ten minutes; None if that isn't known.
     """
     group = report.group
     lines = chart(history.samples)
@@ -190,6 +208,7 @@ def group_view(
         "members_count": number(len(group.members)),
         "lag": number(report.total),
         "behind": delay_text(behind),
+        "rebalances": number(rebalances),
         "trend": NOTHING if report.total is None else trend_text(trend),
         "coordinator": str(group.coordinator),
         "assignor": group.assignor or NOTHING,
@@ -201,6 +220,7 @@ def group_view(
                 None,
                 (
                     _note(len(report.lag), "partition", "largest lag"),
+                    f"Drawn are the {MOST_LINES} that lag most." if len(report.lag) > MOST_LINES else "",
                     sentence(where_it_begins(group.type, report.lag.values())),
                 ),
             )
@@ -217,13 +237,18 @@ def group_view(
         "tasks": lambda: _tasks(group),
         "copies": lambda: _copies(group),
         "moves": lambda: _moves(group, times),
-        "partitions": lambda: _partitions(report),
+        "partitions": lambda: _partitions(report, lags or PartitionLags()),
         "topology": lambda: _topology(group, rates),
         "in_flight": lambda: _in_flight(report, now_ms),
         "holders": lambda: _holders(report, now_ms),
         "deliveries": lambda: _deliveries(report),
     }
-    tables = {each.name: Table(dict(islice(makers[each.name](), MOST_ROWS))) for each in headings(group.type)}
+    tables = {}
+    for each in headings(group.type):
+        rows = islice(makers[each.name](), MOST_ROWS)
+        tables[each.name] = Table(dict(islice(rows, each.first)))
+        if each.first is not None:
+            tables[f"{each.name}_before"] = Table(dict(rows))
     return View({name: visible(text) for name, text in texts.items()}, tables)
 
 
@@ -370,8 +395,8 @@ def _topology(group: GroupDescription, rates: Mapping[str, Rate]) -> Iterable[tu
         yield name, (_text(name), *(_text(", ".join(each)) for each in cells))
 
 
-def _partitions(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
-    owners = report.group.owners()
+def _partitions(report: GroupReport, lags: PartitionLags) -> Iterable[tuple[str, tuple[Cell, ...]]]:
+    owners, lines = report.group.owners(), lags.lines()
     names = short_names(member.member_id for member in report.group.members)
     rows: Iterable[tuple[TopicPartition, PartitionLag]] = report.lag.items()
     if len(report.lag) > MOST_ROWS:
@@ -385,10 +410,18 @@ def _partitions(report: GroupReport) -> Iterable[tuple[str, tuple[Cell, ...]]]:
                 Cell(number(lag.committed)),
                 Cell(number(lag.end)),
                 Cell(number(lag.lag)),
+                _line(lines.get(at)),
                 *(() if report.group.type is GroupType.SHARE else (Cell(number(lag.uncommitted)),)),
                 Cell("nobody", tone="warn") if not who and report.group.members else _text(who),
             ),
         )
+
+
+def _line(line: Line | None) -> Cell:
+    """A lag's line, and by how much it has grown."""
+    if line is None:
+        return Cell(NOTHING)
+    return Cell(f"{line.grown:+,} in {duration(line.seconds)}", line=line.points)
 
 
 def _in_flight(report: GroupReport, now_ms: int) -> Iterable[tuple[str, tuple[Cell, ...]]]:

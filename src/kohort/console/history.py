@@ -6,7 +6,7 @@ from array import array
 from typing import Final, NamedTuple
 
 RECENT: Final = 30
-"""Samples that are kept as they came: those that a trend is worked out from."""
+"""Samples that are kept as they came, unless told otherwise."""
 
 LONG: Final = 120
 """Samples of the whole time."""

@@ -20,11 +20,13 @@ class Cell(NamedTuple):
         text: what it says.
         href: where it leads; "" is nowhere.
         tone: "good", "warn" or "bad", which colours it: never the only sign of what it says; "" is neither.
+        line: the points of a small picture beside the text, of an SVG's polyline; "" for none.
     """
 
     text: str
     href: str = ""
     tone: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,18 @@ def whole(view: View) -> dict[str, Any]:
         "texts": dict(view.texts),
         "tables": {
             name: {
-                "rows": {key: [list(cell) for cell in cells] for key, cells in table.rows.items()},
+                "rows": {key: [_short(cell) for cell in cells] for key, cells in table.rows.items()},
                 "order": [*table.rows],
             }
             for name, table in view.tables.items()
         },
     }
+
+
+def _short(cell: Cell) -> list[str]:
+    """A cell without what it doesn't have at its end."""
+    size = next((size for size in range(len(cell), 1, -1) if cell[size - 1]), 1)
+    return list(cell[:size])
 
 
 def difference(before: View, after: View) -> dict[str, Any] | None:
@@ -75,7 +83,7 @@ def difference(before: View, after: View) -> dict[str, Any] | None:
     for name, table in after.tables.items():
         old = before.tables.get(name, Table()).rows
         part: dict[str, Any] = {}
-        rows = {key: [list(cell) for cell in cells] for key, cells in table.rows.items() if old.get(key) != cells}
+        rows = {key: [_short(cell) for cell in cells] for key, cells in table.rows.items() if old.get(key) != cells}
         if rows:
             part["rows"] = rows
         if list(old) != list(table.rows):

@@ -29,6 +29,7 @@ from kohort.console.desk import Desk
 from kohort.console.group_list import Choice
 from kohort.console.group_page import GroupReport, group_view, headings
 from kohort.console.hosts import is_allowed, is_own
+from kohort.console.links import group_link, topic_link
 from kohort.console.live import View, difference, whole
 from kohort.console.login import Login
 from kohort.console.login_pages import LoginPages
@@ -212,8 +213,10 @@ class ConsoleServer:
                 web.get("/groups/events", self._groups_events, allow_head=False),
                 web.get("/group", self._group),
                 web.get("/group/events", self._group_events, allow_head=False),
+                web.get("/groups/{name:.+}", _to_group),
                 web.get("/topics", self._topics),
                 web.get("/topic", self._topic),
+                web.get("/topics/{name:.+}", _to_topic),
                 *record_routes(self._page, self._records),
                 web.get("/static/{name}", _static),
                 *wire_routes(self._page, self._check_form),
@@ -523,7 +526,10 @@ class ConsoleServer:
         times = self._watcher.times.of(group_id)
         events = self._watcher.events.of(group_id)
         history = self._watcher.book.history(group_id)
-        return group_view(report, history, known.trend, rates, times, now_ms, known.delay, events)
+        lags = self._watcher.lags.of(group_id)
+        return group_view(
+            report, history, known.trend, rates, times, now_ms, known.delay, events, lags, known.rebalances
+        )
 
     def _with_problem(self, view: View) -> View:
         return View({**view.texts, "problem": self._watcher.problem}, view.tables)
@@ -630,6 +636,15 @@ def _secured(response: web.StreamResponse) -> web.StreamResponse:
 
 async def _to_groups(request: web.Request) -> web.Response:
     raise web.HTTPFound("/groups")
+
+
+async def _to_group(request: web.Request) -> web.Response:
+    """From an address that somebody wrote by hand; the page says so if there is no such group."""
+    raise web.HTTPFound(group_link(request.match_info["name"]))
+
+
+async def _to_topic(request: web.Request) -> web.Response:
+    raise web.HTTPFound(topic_link(request.match_info["name"]))
 
 
 async def _static(request: web.Request) -> web.Response:

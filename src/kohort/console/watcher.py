@@ -9,12 +9,13 @@ from typing import Final, Protocol
 
 from kohort.client.administration.group_types import GroupListing, GroupType
 from kohort.client.errors import PartialFailureError
-from kohort.console import flow, group_events, task_times
+from kohort.console import flow, group_events, partition_lags, task_times
 from kohort.console.cluster_reader import explain
 from kohort.console.group_book import GroupBook, Summary
 from kohort.console.group_page import GroupReport
 from kohort.console.last_looked import LastLooked
 from kohort.console.looks import Looks
+from kohort.console.rebalances import seen as seen_of
 
 EVERY_S: Final = 2.0
 """From one look to the next."""
@@ -52,6 +53,7 @@ class Watcher(Looks):
         book: all groups, in short, with histories.
         times: which members of streams groups have had which tasks.
         events: what has happened in groups.
+        lags: of groups' partitions, over the last minutes.
         flows: how quickly streams groups' topics are written and read.
     """
 
@@ -64,6 +66,7 @@ class Watcher(Looks):
         self.book = GroupBook()
         self.flows = LastLooked(flow.Flow, flow.MOST_GROUPS)
         self.times = LastLooked(task_times.TaskTimes, task_times.MOST_GROUPS)
+        self.lags = LastLooked(partition_lags.PartitionLags, partition_lags.MOST_GROUPS)
         self.events = LastLooked(group_events.GroupEvents, group_events.MOST_GROUPS)
 
     async def _look(self) -> str:
@@ -99,7 +102,8 @@ class Watcher(Looks):
         reports = await self._reader.look(types)
         now = asyncio.get_running_loop().time()
         summaries = {
-            group_id: Summary(len(each.group.members), each.total, each.end) for group_id, each in reports.items()
+            group_id: Summary(len(each.group.members), each.total, each.end, seen_of(each.group))
+            for group_id, each in reports.items()
         }
         self.book.looked(now, summaries, group_ids)
         # Those of open pages come first, and are the last to be forgotten.
@@ -112,6 +116,8 @@ class Watcher(Looks):
             times.looked(now, now_ms, reports[group_id].group)
         for group_id, events in self.events.looked(seen).items():
             events.looked(now, now_ms, reports[group_id].group)
+        for group_id, lags in self.lags.looked(seen).items():
+            lags.looked(now, reports[group_id].lags)
         open_pages = self.shown()
         self._reports = {
             group_id: report

@@ -12,7 +12,16 @@
   let source = null;
   let paused = false;
 
-  function fill(cell, [text, href, tone]) {
+  function draw(cell) {
+    const space = "http://www.w3.org/2000/svg";
+    const picture = document.createElementNS(space, "svg");
+    const attributes = { class: "line", viewBox: "0 -1 90 22", "aria-hidden": "true", focusable: "false" };
+    for (const [name, value] of Object.entries(attributes)) picture.setAttribute(name, value);
+    picture.append(document.createElementNS(space, "polyline"));
+    cell.replaceChildren(picture, " ", document.createElement("span"));
+  }
+
+  function fill(cell, [text, href = "", tone = "", line = ""]) {
     const numeric = cell.classList.contains("number");
     cell.className = [numeric ? "number" : "", tone].filter(Boolean).join(" ");
     if (!cell.className) cell.removeAttribute("class");
@@ -21,7 +30,12 @@
       inner = cell.querySelector("a") || cell.appendChild(document.createElement("a"));
       if (inner.getAttribute("href") !== href) inner.setAttribute("href", href);
     }
-    if (inner.textContent !== text) inner.textContent = text;
+    if (line) {
+      if (!cell.querySelector("svg")) draw(cell);
+      cell.querySelector("polyline").setAttribute("points", line);
+      inner = cell.querySelector("span");
+    }
+    if (inner.textContent !== text || (!line && cell.querySelector("svg"))) inner.textContent = text;
   }
 
   function newRow(key, columns) {
