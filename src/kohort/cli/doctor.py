@@ -43,6 +43,7 @@ def command(
             "--watch-groups",
             metavar="SECONDS",
             min=0,
+            max=600,
             help="How long groups with members are watched; 6 unless given, 0 looks once.",
         ),
     ] = 6.0,
