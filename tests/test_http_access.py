@@ -74,6 +74,15 @@ def test_certificates(tmp_path: Path) -> None:
     assert access.scheme == "https"
 
 
+def test_a_file_of_authorities_is_trusted_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, public = Certificates(tmp_path), tmp_path / "public"
+    public.mkdir()
+    monkeypatch.setenv("SSL_CERT_FILE", str(Certificates(public).ca))  # the public authorities, as OpenSSL has them
+    access = HttpAccess.load("x_", certfile=files.cert, keyfile=files.key, cafile=files.ca)
+    assert access.client is not None and access.server is not None
+    assert len(access.client.get_ca_certs()) == len(access.server.get_ca_certs()) == 1
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -85,6 +94,7 @@ def test_certificates(tmp_path: Path) -> None:
         ({"certfile": "cert.pem"}, r"--metrics-certfile .*/cert.pem: a PEM certificate and its key, .* are needed"),
         ({"certfile": "none"}, r"--metrics-certfile .*/none: a PEM certificate and its key"),
         ({"certfile": "cert.pem", "keyfile": "key.pem", "cafile": "short"}, r"--metrics-cafile .*: no PEM certif"),
+        ({"certfile": "cert.pem", "keyfile": "key.pem", "cafile": ""}, r"--metrics-cafile .*: no PEM certif"),
     ],
 )
 def test_files_that_can_not_be_used(tmp_path: Path, given: dict[str, str], said: str) -> None:

@@ -72,7 +72,11 @@ class HttpAccess:
             return cls(token)
         contexts = []
         for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
-            context = ssl.create_default_context(purpose)
+            try:
+                # Given, it alone is trusted: without one, Python trusts the public authorities of servers, with "" too.
+                context = ssl.create_default_context(purpose, cafile=None if cafile is None else Path(cafile))
+            except (OSError, ssl.SSLError) as error:
+                raise ValueError(f"{option('cafile')} {cafile}: no PEM certificates: {error}") from None
             context.minimum_version = ssl.TLSVersion.TLSv1_2
             try:
                 # Without a password it's empty, or OpenSSL would ask for one on the terminal.
@@ -82,11 +86,6 @@ class HttpAccess:
                     f"{option('certfile')} {certfile}: a PEM certificate and its key, without a password, are needed, "
                     f"the key there or in {option('keyfile')}: {error}"
                 ) from None
-            if cafile is not None:
-                try:
-                    context.load_verify_locations(cafile)
-                except (OSError, ssl.SSLError) as error:
-                    raise ValueError(f"{option('cafile')} {cafile}: no PEM certificates: {error}") from None
             contexts.append(context)
         server, client = contexts
         if cafile is not None:

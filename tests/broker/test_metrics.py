@@ -130,6 +130,7 @@ def test_streams_groups_are_counted(with_server: Run) -> None:
         assert sample(found, "kohort_groups", protocol="streams", state="Stable") == 1
         assert (sample(found, "kohort_streams_members"), sample(found, "kohort_streams_tasks")) == (1, 3)
         assert sample(found, "kohort_streams_tasks_unowned", group="app") == 0
+        assert (sample(found, "kohort_group_rebalances_total", group="app", protocol="streams") or 0) > 1
         assert sample(found, "kohort_placements_total", assignor="optimal") == 1
         assert (sample(found, "kohort_placement_seconds_total", assignor="optimal") or 0) > 0
         assert sample(found, "kohort_placements_under_way") == 0
@@ -199,6 +200,7 @@ def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
         found = await scrape(server)
 
         assert sample(found, "kohort_groups", protocol="classic", state="CompletingRebalance") == 1
+        assert sample(found, "kohort_group_rebalances_total", group="g", protocol="classic") == 1
         assert sample(found, "kohort_purgatory_operations", purgatory="heartbeat") is not None
         assert sample(found, "kohort_purgatory_operations", purgatory="held heartbeat") == 0
         await client.close()

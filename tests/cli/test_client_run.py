@@ -23,6 +23,7 @@ from kohort.cli.client.options import client_config
 from kohort.cli.client.run import run
 from kohort.client.config import ClientConfig
 from kohort.client.errors import ConfigError, ConnectionLostError
+from kohort.client.frame_reader import HTTP_ANSWER
 from kohort.client.no_broker import NO_ANSWER_YET, no_broker_yet, saying_once, telling
 from kohort.client.types import TopicPartition
 from kohort.number_ranges import numbers, partitions_text
@@ -176,6 +177,11 @@ LOGIN = {"security_protocol": "SASL_SSL", "sasl_username": "admin", "sasl_passwo
 )
 def test_how_to_start_a_broker(servers: str, settings: dict[str, Any], advice: str) -> None:
     assert no_broker_yet(ClientConfig(bootstrap_servers=servers, **settings), "x").endswith(f"; {advice}")
+
+
+def test_a_port_of_an_http_server_is_not_told_to_be_free() -> None:
+    said = no_broker_yet(ClientConfig(bootstrap_servers="localhost:8090"), f"localhost:8090: {HTTP_ANSWER}")
+    assert said.endswith(f"{HTTP_ANSWER}); a broker's port is another, mostly 9092")
 
 
 def test_the_real_reason_is_said_after_there_was_none_yet() -> None:

@@ -8,6 +8,7 @@ import os
 import ssl
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +19,13 @@ from cryptography import x509
 from kohort.cli.client.load_program import load_program
 from kohort.cli.diagnosis import machine
 from kohort.cli.diagnosis.addresses import Answer, advertised_findings, ask, certificate_findings
-from kohort.cli.diagnosis.cluster import clock_findings, stuck_findings, topic_findings
+from kohort.cli.diagnosis.cluster import clock_findings, topic_findings
 from kohort.cli.diagnosis.finding import Finding, Level, as_lines
+from kohort.cli.diagnosis.movements import movement_findings
 from kohort.cli.diagnosis.program import compiled_findings, not_loaded, state_findings
 from kohort.client.admin import Admin
 from kohort.client.administration.cluster_info import Quorum, QuorumReplica
-from kohort.client.administration.group_types import GroupDescription, GroupType
+from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 from kohort.client.config import ClientConfig
 from kohort.client.types import Broker, PartitionInfo, TopicInfo, TopicPartition
 from kohort.spark.errors import ProgramError
@@ -32,6 +34,7 @@ from kohort.testing import broker as brokers
 from tests.certificates import Certificates
 from tests.cli.administering import Cluster, cluster
 from tests.cli.support import invoke
+from tests.cli.test_awaited_members import group, member
 
 
 def levels(findings: Any) -> list[tuple[str, str]]:
@@ -221,16 +224,32 @@ def test_partitions_without_a_leader_and_with_few_replicas() -> None:
 
 
 def test_a_group_that_does_not_move_is_stuck() -> None:
-    def group(state: str, epoch: int) -> GroupDescription:
-        return GroupDescription(
-            group_id="g", type=GroupType.CONSUMER, state=state, coordinator=Broker(1, "h", 1), assignor="",
-            protocol_type="consumer", epoch=epoch, assignment_epoch=epoch, members=(),
-        )  # fmt: skip
+    def at(state: str, epoch: int) -> dict[str, GroupDescription]:
+        return {"g": replace(group(GroupType.CONSUMER, state), epoch=epoch)}
 
-    before = {"g": group("Reconciling", 3)}
-    assert worst(stuck_findings(before, {"g": group("Reconciling", 3)}, 3)) == "warning"
-    assert worst(stuck_findings(before, {"g": group("Reconciling", 4)}, 3)) == "note"
-    assert not [*stuck_findings(before, {"g": group("Stable", 3)}, 3)]
+    before = at("Reconciling", 3)
+    assert worst(movement_findings([before, at("Reconciling", 3)], 3)) == "warning"
+    assert worst(movement_findings([before, at("Reconciling", 4)], 3)) == "note"
+    assert not [*movement_findings([before, at("Stable", 3)], 3)]
+
+
+def test_a_group_that_is_well_at_each_look_may_not_be() -> None:
+    ann, bob, again = (
+        replace(member(name), client_id=name[:3], host="/10.0.0.7") for name in ("ann-1", "bob-1", "bob-2")
+    )
+
+    def looks(*members: tuple[GroupMember, ...]) -> list[Finding]:
+        described = (group(GroupType.CLASSIC, "Stable", some) for some in members)
+        return [*movement_findings([{"g": replace(each, epoch=None)} if each.members else {} for each in described], 6)]
+
+    assert not looks((ann, bob), (ann, bob))
+    assert levels(looks((ann,), (ann, bob))) == [
+        ("note", "group g rebalances: its members or its epoch have changed within 6 s: bob at 10.0.0.7 came")
+    ]
+    flaps = "group g flaps: its members or its epoch have changed"
+    both = "within 6 s: bob at 10.0.0.7 came and went"
+    assert levels(looks((ann, bob), (ann, again))) == [("warning", f"{flaps} {both}")]
+    assert levels(looks((bob,), (), (again,))) == [("warning", f"{flaps} 2 times {both}")]
 
 
 @pytest.mark.parametrize(("apart", "level"), [(0, "fine"), (1_500, "fine"), (-60_000, "warning"), (60_000, "warning")])

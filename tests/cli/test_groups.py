@@ -70,6 +70,11 @@ def test_a_classic_group(at: Cluster) -> None:
     assert ["t", "0", "-", "3", "-", "3", f"{member[:12]}…"] in rows(shown)
     assert f"did you mean {member!r}?" in at.fails("groups", "remove-members", "g", "--member", member[:9])
     assert at.ok("groups", "remove-members", "g", "--member", member) == f"removed {member}\n"
+    asyncio.run(join_classic(at.servers, "g", T0))
+    assert "no such client: 'kohor'; did you mean 'kohort'?" in at.fails(
+        "groups", "remove-members", "g", "--client", "kohor"
+    )
+    assert "removed kohort-" in at.ok("groups", "remove-members", "g", "--client", "kohort")
     assert at.ok("groups", "list", "--type", "streams") == ""
     assert [group["group_id"] for group in at.json("groups", "list", "--state", "empty")] == ["g"]
 
@@ -211,8 +216,12 @@ def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
     asyncio.run(join_classic(at.servers, "words", T0))
     reset = ["groups", "reset-offsets", "words", "--to-latest", "--topic", "t:0"]
     assert at.json(*reset)["offsets"][0]["after"] == 3  # to look at, it need not be stopped
-    assert "stop its member first" in at.fails(*reset, "--execute")
-    assert "the group has members; stop them first (NON_EMPTY_GROUP)" in at.fails("groups", "delete", "words")
+    has = "is Stable, and has 1 member: kohort at 127.0.0.1; stop them first"
+    for call in ([*reset, "--execute"], ["groups", "delete", "words"]):
+        said = at.fails(*call)
+        assert f"group words {has}" in said and "remove-members words --all (NON_EMPTY_GROUP)" in said
+    commit(at, "other", {T0: 1})
+    assert f"error: words: it {has}" in at.fails("groups", "delete", "words", "other")
     assert "has no such member: 'nobody' (see" in at.fails("groups", "remove-members", "words", "--instance", "nobody")
     assert "did you mean 'words'?" in at.fails("groups", "describe", "WRODS")
 
@@ -225,6 +234,10 @@ def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
         (["reset-offsets", "g", "--to-datetime", "noon"], "a time such as"),
         (["reset-offsets", "g", "--by-duration", "soon"], "a duration is wanted"),
         (["reset-offsets", "g", "--from-file", "/none"], "can't read /none"),
+        (["reset-offsets", "g", "--to-offset", "abc"], "--to-offset abc: an offset is wanted, a whole number"),
+        (["reset-offsets", "g", "--to-offset", "-1"], "--to-offset -1: an offset is wanted, a whole number"),
+        (["reset-offsets", "g", "--shift-by", "1.5"], "--shift-by 1.5: a number of records is wanted"),
+        (["lag"], "there is no command 'lag'; kohort groups offsets GROUP shows it"),
         (["delete-offsets", "g"], "Give --topic"),
         (["remove-members", "g"], "which members?"),
         (["list", "--type", "odd"], "one of classic, consumer, streams, share is wanted"),
@@ -295,7 +308,7 @@ def test_a_subscription_to_what_is_not_there() -> None:
                 await asyncio.sleep(0.05)
             shown = await asyncio.to_thread(at.ok, "groups", "describe", "misled")
             (described,) = await asyncio.to_thread(at.json, "groups", "describe", "misled")
-            return shown, described, await cluster_findings(config, named=True, timeout=10, look_again_s=0)
+            return shown, described, await cluster_findings(config, named=True, timeout=10, watch_s=0)
 
     with cluster({"auto.create.topics.enable": "false"}) as at:
         at.ok("topics", "create", "orders")
@@ -312,6 +325,10 @@ def test_members_and_offsets_alone(at: Cluster) -> None:
     (report,) = at.json("groups", "offsets", "lonely")
     assert [(each["partition"], each["committed"], each["lag"]) for each in report["offsets"]] == [(0, 2, 1)]
     assert ["t", "0", "2", "3", "1", "-"] in rows(at.ok("groups", "offsets", "lonely"))
+    commit(at, "lonely", {T1: 0})
+    (report,) = at.json("groups", "offsets", "lonely", "--topic", "t:1")
+    assert [each["partition"] for each in report["offsets"]] == [1]
+    assert "of topic 'tt'; did you mean 't'?" in at.fails("groups", "offsets", "lonely", "--topic", "tt")
     assert at.json("groups", "members", "lonely") == [{"group_id": "lonely", "type": "classic", "members": []}]
     assert "lonely: classic group, Empty, 0 members" in at.ok("groups", "members", "lonely")
 

@@ -129,6 +129,8 @@ def test_files_that_cannot_be_used_are_said_before_anything_is_opened(
     nonsense.write_text("nonsense")
     with pytest.raises(ConfigError, match=r"ssl_cafile='.*nonsense.pem'"):
         Cluster(ClientConfig(bootstrap_servers="b", security_protocol="SSL", ssl_cafile=nonsense))
+    with pytest.raises(ConfigError, match="ssl_cafile=''"):  # "" isn't all public authorities
+        tls_context(ClientConfig(bootstrap_servers="b", security_protocol="SSL", ssl_cafile=""))
     with pytest.raises(ConfigError, match=r"ssl_certfile='.*none.pem'"):
         tls_context(ClientConfig(bootstrap_servers="b", security_protocol="SSL", ssl_certfile=tmp_path / "none.pem"))
 

@@ -100,6 +100,9 @@ CASES: Final = {
     "KohortGroupsRebalanceTooLong": one(
         "kohort_groups", "1x300", "1x10 0 1x300", 'protocol="streams",state="Reconciling"'
     ),
+    "KohortGroupRebalancesOften": one(  # one that a member leaves and joins every five minutes, and a deployment
+        "kohort_group_rebalances_total", "0+0.4x300", "0x10 0+3x8 24x300", 'group="billing",protocol="classic"', at=40
+    ),
     "KohortGroupFallsBehind": one(
         "kohort_group_lag_records", "0+500x300", "90000-10x300", 'group="billing",topic="orders"', at=60
     ),

@@ -135,8 +135,10 @@ def _application(names: list[str]) -> typer.Typer:
     import typer
 
     from kohort.cli.client.client_command import ClientCommand, with_cluster_option
+    from kohort.cli.client.elsewhere import Commands
 
     app = typer.Typer(
+        cls=Commands,
         help="A Kafka broker, commands for any Kafka cluster, and streams applications on PySpark.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

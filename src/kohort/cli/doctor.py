@@ -37,6 +37,16 @@ def command(
         float,
         typer.Option("--timeout", metavar="SECONDS", callback=check_timeout, help="For each request to the cluster."),
     ] = DEFAULT_TIMEOUT,
+    watch_s: Annotated[
+        float,
+        typer.Option(
+            "--watch-groups",
+            metavar="SECONDS",
+            min=0,
+            max=600,
+            help="How long groups with members are watched; 6 unless given, 0 looks once.",
+        ),
+    ] = 6.0,
     as_json: JsonOption = False,
 ) -> None:
     """Say what is wrong with this machine, with a cluster, or with a streams application: why that matters, what to do.
@@ -46,7 +56,7 @@ def command(
     The machine: Python, extras, Java, room on disks, limits, the clock. The cluster: whether its brokers can be reached
     at the addresses that they tell clients, which is the commonest mistake; certificates that end soon; protocols that
     are switched off; partitions without a leader or with too few replicas; transactions that hang; groups that are
-    stuck, that lag behind without members, or that subscribe to topics that aren't there.
+    stuck, whose members come and go, that lag behind without members, or that subscribe to topics that aren't there.
 
     kohort doctor app.py
 
@@ -68,9 +78,9 @@ def command(
     if program is None:
         named = is_named(bootstrap_server, config)
         settings = client_config(bootstrap_server, config, timeout)
-        found += run(lambda: cluster_findings(settings, named=named, timeout=timeout))
+        found += run(lambda: cluster_findings(settings, named=named, timeout=timeout, watch_s=watch_s))
     else:
-        found += _of_program(program, timeout)
+        found += _of_program(program, timeout, watch_s)
     if as_json:
         print_json([each.as_json() for each in found])
     else:
@@ -80,7 +90,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _of_program(place: str, timeout: float) -> list[Finding]:
+def _of_program(place: str, timeout: float, watch_s: float) -> list[Finding]:
     """Looks at a program, and at its cluster."""
     from kohort.extras import SPARK, require
 
@@ -99,7 +109,7 @@ def _of_program(place: str, timeout: float) -> list[Finding]:
     except Exception as error:
         return [diagnosis.not_loaded(place, error)]
     settings = application.settings
-    found = run(lambda: cluster_findings(settings.client, named=True, timeout=timeout))
+    found = run(lambda: cluster_findings(settings.client, named=True, timeout=timeout, watch_s=watch_s))
     reached = any(each.level is Level.FINE for each in found)  # nothing is, of a cluster that doesn't answer
     compiled, whole = diagnosis.compiled_findings(application, place)
     found += compiled

@@ -19,11 +19,14 @@ from kohort.cli.client.admin import (
     with_admin,
 )
 from kohort.cli.client.arguments import parse_partitions
+from kohort.cli.client.elsewhere import ELSEWHERE
+from kohort.cli.client.in_the_way import naming_members
 from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.client.reset_options import reset_target
 from kohort.cli.client.watch import Shown, WatchCommand, WatchOption, watch
 from kohort.cli.terminal import err, fail, out, print_json, printable
+from kohort.similar_names import did_you_mean
 
 if TYPE_CHECKING:
     from kohort.cli.client.group_report import GroupReport
@@ -38,6 +41,8 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
+        if name == "lag" and not ctx.resilient_parsing:
+            fail(f"there is no command 'lag'; {ELSEWHERE['lag']}")
         unknown = name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing
         if unknown and not get_close_matches(name, self.commands):  # typer names those that are like it
             fail(f"there is no command {name!r}; to see a group: kohort groups describe {name}")
@@ -177,6 +182,7 @@ def members(
 @app.command()
 def offsets(
     groups: GroupsArgument,
+    topics: TopicOption = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -184,11 +190,22 @@ def offsets(
 ) -> None:
     """Show only the offsets and the lag of groups of any type; of share groups, also what is in flight.
 
-    kohort groups offsets word-count
+    kohort groups offsets word-count --topic flights
     """
     from kohort.cli.client.group_report import group_as_json, offsets_tables
 
+    names, chosen = parse_partitions(topics or [], "--topic")
     reports = _read(groups, bootstrap_server, config, timeout)
+    if topics:
+        read = {at for report in reports for at in report.lag}
+        existing = {at.topic for at in read}
+        for name in dict.fromkeys([*names, *(at.topic for at in chosen)]):
+            if name not in existing:
+                meant = did_you_mean(name, existing)
+                fail(f"{', '.join(groups)} has no offsets of topic {name!r}" + (f"; {meant}" if meant else ""), 1)
+        reports = [
+            report.of_partitions(at for at in report.lag if at.topic in names or at in chosen) for report in reports
+        ]
     if as_json:
         print_json([{key: group_as_json(each)[key] for key in ("group_id", "type", "offsets")} for each in reports])
         return
@@ -220,7 +237,12 @@ def delete(
     """
     with_admin(bootstrap_server, config, timeout, lambda admin: existing_groups(admin, groups))
     confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes)
-    with_admin(bootstrap_server, config, timeout, lambda admin: admin.groups.delete(*groups), changes=True)
+
+    async def work(admin: Admin) -> None:
+        async with naming_members(admin, *groups):
+            await admin.groups.delete(*groups)
+
+    with_admin(bootstrap_server, config, timeout, work, changes=True)
     typer.echo(f"deleted {', '.join(map(printable, groups))}")
 
 
@@ -231,8 +253,8 @@ def reset_offsets(
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
     to_current: Annotated[bool, typer.Option("--to-current", help="To its committed offset, or the end.")] = False,
-    to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To one offset.")] = None,
-    shift_by: Annotated[int | None, typer.Option(metavar="N", help="N records on, or back if negative.")] = None,
+    to_offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="To one offset.")] = None,
+    shift_by: Annotated[str | None, typer.Option(metavar="N", help="N records on, or back if negative.")] = None,
     to_datetime: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="To the first record of then: 2026-01-31T08:00 (UTC), or ms since 1970."),
@@ -283,7 +305,10 @@ def reset_offsets(
             await tell_of_a_new_group(admin, group)
         else:
             await existing_groups(admin, [group])
-        return await admin.group_offsets.reset(group, to, partitions=chosen or None, topics=names, dry_run=not execute)
+        async with naming_members(admin, group):
+            return await admin.group_offsets.reset(
+                group, to, partitions=chosen or None, topics=names, dry_run=not execute
+            )
 
     planned = with_admin(bootstrap_server, config, timeout, work, changes=execute)
     if export is not None:
@@ -322,7 +347,12 @@ def delete_offsets(
     if not found:
         fail(f"group {group} has no such offsets", 1)
     confirm(f"Delete the offsets of {group} in {', '.join(map(str, found))}?", yes=yes)
-    with_admin(bootstrap_server, config, timeout, lambda admin: admin.group_offsets.delete(group, found), changes=True)
+
+    async def work(admin: Admin) -> None:
+        async with naming_members(admin, group):
+            await admin.group_offsets.delete(group, found)
+
+    with_admin(bootstrap_server, config, timeout, work, changes=True)
     typer.echo(f"deleted the offsets of {printable(group)} in {', '.join(printable(str(at)) for at in found)}")
 
 
@@ -336,6 +366,10 @@ def remove_members(
         list[str] | None,
         typer.Option("--instance", metavar="NAME", help="By static name (group.instance.id). Repeatable."),
     ] = None,
+    clients: Annotated[
+        list[str] | None,
+        typer.Option("--client", metavar="ID", help="All members with this client id. Repeatable."),
+    ] = None,
     all_members: Annotated[bool, typer.Option("--all", help="All members.")] = False,
     yes: YesOption = False,
     bootstrap_server: BootstrapOption = None,
@@ -345,19 +379,20 @@ def remove_members(
     """Remove members from a group. Those that are alive come back; static members that are gone don't.
 
     kohort groups remove-members word-count --instance worker-3
+
+    kohort groups remove-members word-count --client flights-loader
     """
     from kohort.client.administration.member_removal import MemberToRemove
 
     wanted = [*map(MemberToRemove, members or []), *(MemberToRemove("", name) for name in instances or [])]
-    if bool(wanted) == all_members:
-        fail("which members? Give --member or --instance, or else --all")
+    if bool(wanted or clients) == all_members:
+        fail("which members? Give --member, --instance or --client, or else --all")
 
-    async def look(admin: Admin) -> None:
+    async def look(admin: Admin) -> list[MemberToRemove]:
         await existing_groups(admin, [group])
-        if not all_members:
-            await existing_members(admin, group, wanted)
+        return [] if all_members else await existing_members(admin, group, wanted, clients or [])
 
-    with_admin(bootstrap_server, config, timeout, look)
+    wanted = with_admin(bootstrap_server, config, timeout, look)
     confirm(f"Remove {'all members' if all_members else ', '.join(map(str, wanted))} from {group}?", yes=yes)
 
     async def work(admin: Admin) -> tuple[MemberToRemove, ...]:

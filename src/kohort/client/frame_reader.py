@@ -6,7 +6,10 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["FrameReader", "FrameSizeError"]
+__all__ = ["HTTP_ANSWER", "FrameReader", "FrameSizeError"]
+
+HTTP_ANSWER: Final = "an HTTP server answers there, such as a console, and not a Kafka broker"
+"""What is said of an address where something else is than a broker."""
 
 _SIZE: Final = struct.Struct(">i")
 
@@ -99,7 +102,7 @@ class FrameReader:
 
 def _size_error(head: bytes, size: int, limit: int) -> str:
     if head == b"HTTP":
-        return "the answer is HTTP: this is not a Kafka broker's port"
+        return HTTP_ANSWER
     if head[0] in (0x15, 0x16) and head[1] == 3:
         return "the answer is TLS: this port wants security_protocol=SSL or SASL_SSL"
     return f"an answer of {size} bytes; receive_message_max_bytes is {limit}"

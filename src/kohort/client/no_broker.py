@@ -8,6 +8,7 @@ from typing import Final
 
 from kohort.client.addresses import DEFAULT_PORT
 from kohort.client.config import ClientConfig
+from kohort.client.frame_reader import HTTP_ANSWER
 
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -21,7 +22,8 @@ def no_broker_yet(config: ClientConfig, reason: str) -> str:
     servers = ", ".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in config.addresses)
     if reason == NO_ANSWER_YET:
         return f"no broker has answered yet at {servers}"
-    return f"no broker answers at {servers} ({reason}); {_advice(config)}"
+    advice = "a broker's port is another, mostly 9092" if HTTP_ANSWER in reason else _advice(config)
+    return f"no broker answers at {servers} ({reason}); {advice}"
 
 
 def telling(config: ClientConfig, tell: Callable[[str], object]) -> ClientConfig:

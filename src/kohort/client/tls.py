@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
 
 from kohort.client.config import ClientConfig
 from kohort.client.errors import ConfigError
@@ -19,7 +20,8 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
     if config.ssl_context is not None:
         return config.ssl_context
     try:
-        context = ssl.create_default_context(cafile=config.ssl_cafile)
+        cafile = None if config.ssl_cafile is None else Path(config.ssl_cafile)  # "" would trust public authorities
+        context = ssl.create_default_context(cafile=cafile)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"ssl_cafile={str(config.ssl_cafile)!r}: not a PEM file of certificates: {error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2

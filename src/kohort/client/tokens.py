@@ -111,7 +111,7 @@ class TokenIssuer:
             "Content-Type": "application/x-www-form-urlencoded",
         }
         self._body = urlencode({"grant_type": "client_credentials", **({"scope": scope} if scope else {})}).encode()
-        self._cafile = cafile
+        self._cafile = None if cafile is None else Path(cafile)  # "" would trust public authorities
         self._clock = clock
         self._lock = threading.Lock()
         self._kept = ""

@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -233,7 +234,8 @@ def _authorization(registry: SchemaRegistry) -> dict[str, str]:
 def _tls(registry: SchemaRegistry) -> ssl.SSLContext | None:
     if not registry.url.startswith("https:"):
         return None
-    context = ssl.create_default_context(cafile=registry.ca_file)
+    ca_file = None if registry.ca_file is None else Path(registry.ca_file)  # "" would trust public authorities
+    context = ssl.create_default_context(cafile=ca_file)
     if registry.cert_file is not None:
         context.load_cert_chain(registry.cert_file, registry.key_file)
     return context

@@ -17,12 +17,14 @@ def test_a_member_that_leaves_is_gone_at_once() -> None:
     assert driver.join(second).response.generation_id == 2
 
 
-def test_log_lines_say_from_where_a_member_was(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_say_who_comes_and_goes_and_from_where(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     driver = Driver()
     (member,) = driver.stable_group(1)
     driver.leave((member, None))
-    assert f"member left group=group member={member} host=10.0.0.1 reason=no reason given" in caplog.messages
+    came = f"member joins group=group member={member} instance=None client=client host=10.0.0.1"
+    gone = f"member removed group=group member={member} client=client host=10.0.0.1 because=it left"
+    assert came in caplog.messages and gone in caplog.messages
 
 
 def test_the_last_one_leaves_an_empty_group() -> None:

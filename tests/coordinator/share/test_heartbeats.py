@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from kohort.coordinator.share.settings import ShareSettings
@@ -292,3 +294,15 @@ def test_partitions_that_a_member_does_not_subscribe_to_any_longer_go_without_a_
     without = driver.beat("m", epoch, "b")
 
     assert (without.member_epoch, told(driver, without)) == (epoch, {"b": [0]})
+
+
+def test_log_lines_say_who_comes_and_goes_and_from_where(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    driver = Driver()
+    epoch = driver.settle("m", "a")
+    assert "member joins group=g member=m instance=None client=client host=10.0.0.1" in caplog.messages
+    assert any(line.startswith("epoch bumped") and "because=member m joined" in line for line in caplog.messages)
+    driver.beat("m", epoch, "b")
+    assert any("because=member m subscribes to other topics" in line for line in caplog.messages)
+    driver.beat("m", -1)
+    assert "member removed group=g member=m client=client host=10.0.0.1 because=it left" in caplog.messages

@@ -44,3 +44,10 @@ def test_an_expired_member_is_named_with_the_reason(driver: Driver, caplog: pyte
     joined(driver, ["m1"])
     driver.sleep(SESSION)
     assert any("member removed group=app member=m1" in line and "45000 ms" in line for line in caplog.messages)
+
+
+def test_who_comes_and_goes_is_named_with_its_host(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+    (app,) = joined(driver, ["m1"])
+    assert "member joins group=app member=m1 instance=None client=client host=10.0.0.1" in caplog.messages
+    app.leave()
+    assert "member removed group=app member=m1 client=client host=10.0.0.1 because=it left" in caplog.messages

@@ -176,13 +176,23 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
     states: Counter[tuple[str, str]] = Counter()
     waiting = Counter({"fetch": sources.delayed_fetches(), "share fetch": sources.shares.delayed_fetches()})
     rebalances = 0
+    epochs = CounterMetricFamily(
+        "kohort_group_rebalances", "Epochs, or of classic groups generations, that a group has begun.",
+        labels=["group", "protocol"],
+    )  # fmt: skip
     for shard in sources.group_shards():
         classic = shard.classic
+        for group_id in classic.group_ids():
+            if (classic_group := classic.get(group_id)) is not None and classic_group.generation > 0:
+                epochs.add_metric((group_id, CLASSIC), classic_group.generation)
         for state, count in classic.count_by_state().items():
             states[CLASSIC, state.value] += count
         for modern in (shard.consumer, shard.share, shard.streams):
             for modern_state, count in modern.count_by_state().items():
                 states[modern.kind, modern_state.value] += count
+            for group_id in modern.group_ids():
+                if (modern_group := modern.get(group_id)) is not None and modern_group.epoch > 0:
+                    epochs.add_metric((group_id, modern.kind), modern_group.epoch)
         rebalances += classic.completed_rebalances
         rebalancer = classic.rebalancer
         for purgatory in (rebalancer.heartbeats, rebalancer.joins, rebalancer.syncs, shard.streams.held_heartbeats):
@@ -191,7 +201,10 @@ def _groups(sources: MetricSources) -> Iterator[Metric]:
     for name, count in states.items():
         groups.add_metric(name, count)
     yield groups
-    yield CounterMetricFamily("kohort_rebalances", "Rebalances of groups that ended with an assignment.", rebalances)
+    yield CounterMetricFamily(
+        "kohort_rebalances", "Rebalances of classic groups that ended with an assignment.", rebalances
+    )
+    yield epochs
     purgatories = GaugeMetricFamily("kohort_purgatory_operations", "Operations that wait.", labels=["purgatory"])
     for kind, count in waiting.items():
         purgatories.add_metric([kind], count)

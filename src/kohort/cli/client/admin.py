@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
@@ -90,21 +90,31 @@ async def tell_of_a_new_group(admin: Admin, name: str) -> None:
         err.print(printable(f"there is no group {name!r} yet: this makes it" + (f"; {meant}" if meant else "")))
 
 
-async def existing_members(admin: Admin, group: str, wanted: Iterable[MemberToRemove]) -> None:
-    """Whether a group has these members; if one isn't there, the same as `existing_topics`."""
+async def existing_members(
+    admin: Admin, group: str, wanted: Sequence[MemberToRemove], clients: Collection[str]
+) -> list[MemberToRemove]:
+    """These members of a group, and those with these client ids; if one isn't there, the same as `existing_topics`."""
+    from kohort.client.administration.member_removal import MemberToRemove
+
     members = (await admin.groups.describe(group))[group].members
     ids = [member.member_id for member in members]
     static = [member.instance_id for member in members if member.instance_id is not None]
+    theirs = [member.client_id for member in members]
+    named = [(str(each), "member", static if each.instance_id is not None else ids) for each in wanted]
     missing = False
-    for each in wanted:
-        named = static if each.instance_id is not None else ids
-        if (name := str(each)) not in named:
-            near = [*dict.fromkeys([*(one for one in named if name and one.startswith(name)), *similar(name, named)])]
+    for name, what, there in [*named, *((client, "client", theirs) for client in clients)]:
+        if name not in there:
+            near = [*dict.fromkeys([*(one for one in there if name and one.startswith(name)), *similar(name, there)])]
             hint = f"; did you mean {' or '.join(map(repr, near[:3]))}?" if near else " (see 'kohort groups members')"
-            complain(f"group {group} has no such member: {name!r}{hint}")
+            complain(f"group {group} has no such {what}: {name!r}{hint}")
             missing = True
     if missing:
         raise typer.Exit(1)
+    told = {str(each) for each in wanted}
+    found = [
+        each for each in members if each.client_id in clients and told.isdisjoint((each.member_id, each.instance_id))
+    ]
+    return [*wanted, *(MemberToRemove(each.member_id, each.instance_id) for each in found)]
 
 
 def confirm(question: str, *, yes: bool) -> None:

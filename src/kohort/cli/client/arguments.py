@@ -59,6 +59,14 @@ def parse_duration(text: str, option: str) -> int:
     fail(f"{option} {text}: a duration is wanted, such as 90s, 15m, 1h, 7d or PT1H30M")
 
 
+def parse_number(text: str, option: str, what: str, *, least: int | None = None) -> int:
+    """Parses a whole number of at most 18 digits; `what` it is."""
+    if re.fullmatch(r"[+-]?\d{1,18}", text.strip(), re.ASCII) and (least is None or int(text) >= least):
+        return int(text)
+    such = "1500, or -1500" if least is None else f"1500; {least} is the least"
+    fail(f"{option} {text}: {what} is wanted, a whole number such as {such}")
+
+
 def offsets_file(path: str) -> dict[TopicPartition, int]:
     """Reads offsets from lines `topic,partition,offset`, as `--export` and Kafka's tool write them."""
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
 
+_TOPICS: Final = 5
+"""So many topics of a member's subscription are named; of more, the rest is counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupReport:
     """A group, and its lag in each partition that it reads or has read.
@@ -51,6 +55,10 @@ class GroupReport:
     def uncommitted(self) -> int:
         """Records of partitions that the group has committed nothing for."""
         return sum(each.uncommitted or 0 for each in self.lag.values())
+
+    def of_partitions(self, partitions: Iterable[TopicPartition]) -> GroupReport:
+        """The same, with the lag in these partitions alone."""
+        return replace(self, lag={at: self.lag[at] for at in partitions})
 
 
 async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
@@ -193,6 +201,8 @@ def _members(group: GroupDescription) -> RenderableType:
             ("Restoring", _restoring),
         ]
     else:
+        if _subscribe_differently(group.members):
+            optional.append(("Subscribes to", _subscription))
         optional += [
             ("Partitions", lambda member: partitions_text(member.partitions) or None),
             ("On the way to", _partitions_to_come),
@@ -200,6 +210,20 @@ def _members(group: GroupDescription) -> RenderableType:
     columns += [(name, cell) for name, cell in optional if any(cell(member) is not None for member in group.members)]
     rows = [[cell(member) for _, cell in columns] for member in group.members]
     return table([name for name, _ in columns], rows)
+
+
+def _subscribe_differently(members: Iterable[GroupMember]) -> bool:
+    """Whether members have different subscriptions, of those whose subscription is told."""
+    told = {(frozenset(each.topics), each.pattern) for each in members if each.has_metadata or not each.classic}
+    return len(told) > 1
+
+
+def _subscription(member: GroupMember) -> str | None:
+    """What a member subscribes to, by names as far as they are few."""
+    names = [*member.topics[:_TOPICS], *([f"{member.pattern} (pattern)"] if member.pattern else [])]
+    if len(member.topics) > _TOPICS:
+        names.append(f"{len(member.topics) - _TOPICS:,} more")
+    return ", ".join(names) or None
 
 
 def _offsets(report: GroupReport) -> RenderableType:

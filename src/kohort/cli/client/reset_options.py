@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from typing import TYPE_CHECKING
 
-from kohort.cli.client.arguments import offsets_file, parse_duration
+from kohort.cli.client.arguments import offsets_file, parse_duration, parse_number
 from kohort.cli.client.times import parse_time
 from kohort.cli.terminal import fail
 
@@ -18,8 +18,8 @@ def reset_target(
     earliest: bool,
     latest: bool,
     current: bool,
-    offset: int | None,
-    shift: int | None,
+    offset: str | None,
+    shift: str | None,
     time: str | None,
     ago: str | None,
     file: str | None,
@@ -41,9 +41,9 @@ def reset_target(
     if len(named) != 1:
         fail(f"where to? One of {', '.join(given)} is needed" + (f", not {' and '.join(named)}" if named else ""))
     if offset is not None:
-        return ResetTo.offset(offset)
+        return ResetTo.offset(parse_number(offset, "--to-offset", "an offset", least=0))
     if shift is not None:
-        return ResetTo.shift(shift)
+        return ResetTo.shift(parse_number(shift, "--shift-by", "a number of records"))
     now = int(clock.time() * 1000)
     if time is not None:
         try:

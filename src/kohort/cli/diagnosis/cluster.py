@@ -18,8 +18,8 @@ from kohort.cli.diagnosis.addresses import (
     certificate_findings,
 )
 from kohort.cli.diagnosis.finding import Finding, Level
+from kohort.cli.diagnosis.movements import movement_findings
 from kohort.client.admin import Admin
-from kohort.client.administration.awaited_members import UNDER_WAY, awaited, awaited_members, called
 from kohort.client.errors import ClientError, PartialFailureError, UnsupportedError
 from kohort.plurals import several
 from kohort.protocol.errors import KafkaError
@@ -35,8 +35,9 @@ T = TypeVar("T")
 
 _Cluster = partial(Finding, "cluster")
 
-LOOK_AGAIN_S: Final = 3.0
-"""Seconds after which a group that rebalances is looked at again."""
+WATCH_S: Final = 6.0
+"""Seconds for which groups with members are watched."""
+_LOOK_AGAIN_S: Final = 3.0
 _OPEN_MS: Final = 15 * 60_000
 _CLOCKS_MS: Final = 2_000
 _NAMED: Final = 5
@@ -54,14 +55,14 @@ _FEATURES: Final = {
 
 
 async def cluster_findings(
-    config: ClientConfig, *, named: bool, timeout: float, look_again_s: float = LOOK_AGAIN_S
+    config: ClientConfig, *, named: bool, timeout: float, watch_s: float = WATCH_S
 ) -> list[Finding]:
     """Looks at a cluster; what can't be looked at is a finding, too.
 
     Args:
         named: whether somebody has named the cluster.
         timeout: of each request, in seconds.
-        look_again_s: how long a group may rebalance before it is told of.
+        watch_s: seconds for which groups are watched; 0 looks at them once.
     """
     answers = await ask_all(config.addresses, config)
     found = [*bootstrap_findings(answers, named=named)]
@@ -79,14 +80,14 @@ async def cluster_findings(
         return found  # no client gets farther
     try:
         async with Admin(config, default_api_timeout_ms=max(1, int(timeout * 1000))) as admin:
-            async for each in _asked(admin, len(first.brokers), look_again_s):
+            async for each in _asked(admin, len(first.brokers), watch_s):
                 found.append(each)
     except (ClientError, KafkaError) as error:
         found.append(_Cluster(Level.WRONG, f"the cluster doesn't answer: {explain(error)}"))
     return found
 
 
-async def _asked(admin: Admin, brokers: int, look_again_s: float) -> AsyncIterator[Finding]:
+async def _asked(admin: Admin, brokers: int, watch_s: float) -> AsyncIterator[Finding]:
     async def clock() -> list[Finding]:
         before = time.time() * 1000
         quorum = await admin.cluster.quorum()
@@ -106,7 +107,7 @@ async def _asked(admin: Admin, brokers: int, look_again_s: float) -> AsyncIterat
         return [*transaction_findings([each.transactional_id for each in hanging])]
 
     async def groups() -> list[Finding]:
-        return await _group_findings(admin, look_again_s)
+        return await _group_findings(admin, watch_s)
 
     looks: tuple[tuple[str, Callable[[], Awaitable[list[Finding]]]], ...] = (
         ("its clock", clock), ("its features", features), ("its topics", topics),
@@ -196,19 +197,26 @@ def transaction_findings(hanging: Sequence[str]) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-async def _group_findings(admin: Admin, look_again_s: float) -> list[Finding]:
+async def _group_findings(admin: Admin, watch_s: float) -> list[Finding]:
     listed = await admin.groups.list()
     lag = await admin.group_offsets.lag_of_groups({each.group_id: each.type for each in listed})
     found = [*group_findings(listed, lag)]
-    working = {each.group_id: each.type for each in listed if each.state.lower() not in ("empty", "dead")}
-    before = await _described(admin, [*working], working)
+    before = await _with_members(admin, listed, {})
     found += subscription_findings(before, await missing_topics(admin, before.values()))
-    moving = {name: group for name, group in before.items() if group.state.lower() in UNDER_WAY}
-    if moving:
-        await asyncio.sleep(look_again_s)
-        after = await _described(admin, [*moving], working)
-        found += stuck_findings(moving, after, look_again_s)
-    return found
+    looks = [before]
+    while before and (left := watch_s - (len(looks) - 1) * _LOOK_AGAIN_S) > 0:
+        await asyncio.sleep(min(left, _LOOK_AGAIN_S))
+        looks.append(await _with_members(admin, await admin.groups.list(), looks[-1]))
+    return [*found, *movement_findings(looks, watch_s)]
+
+
+async def _with_members(
+    admin: Admin, listed: Iterable[GroupListing], before: Mapping[str, GroupDescription]
+) -> Mapping[str, GroupDescription]:
+    """Those of these groups that have members; those that can't be described now are as they were before."""
+    working = {each.group_id: each.type for each in listed if each.state.lower() not in ("empty", "dead")}
+    now = await _described(admin, [*working], working)
+    return {name: now.get(name) or before[name] for name in working if name in now or name in before}
 
 
 async def _described(
@@ -257,35 +265,6 @@ def subscription_findings(
                 "That isn't an error to the broker: the members wait for the topic, and read nothing of it.",
                 "correct the name, or make the topic: kohort topics create",
             )  # fmt: skip
-
-
-def stuck_findings(
-    before: Mapping[str, GroupDescription], after: Mapping[str, GroupDescription], seconds: float
-) -> Iterator[Finding]:
-    """Groups that rebalance, and those of them that haven't come any farther meanwhile."""
-    for name, group in after.items():
-        earlier = before.get(name)
-        if earlier is None:
-            continue
-        if (group.epoch, _ids(group)) != (earlier.epoch, _ids(earlier)):
-            yield _Cluster(
-                Level.NOTE, f"group {name} rebalances: its members or its epoch have changed within {seconds:g} s",
-                "If that goes on, members come and go all the time, and little is read.",
-                f"the log of broker {group.coordinator.node_id} has a line with the reason for each rebalance of it",
-            )  # fmt: skip
-        elif group.state.lower() in UNDER_WAY and (group.state, group.members) == (earlier.state, earlier.members):
-            members = called(group, awaited_members(group))
-            whom = f"{', '.join(members[:_NAMED])} {'does' if len(members) == 1 else 'do'}" if members else "members do"
-            yield _Cluster(
-                Level.WARNING, f"group {name} is {group.state}, and hasn't moved for {seconds:g} s",
-                "\n".join(awaited(group)) or "While it rebalances, its partitions aren't all read.",
-                f"see what {whom} now, in their logs: records that take long, or a process that hangs. A process that "
-                "is ended leaves at its session timeout, one that is busy is dropped at its max.poll.interval.ms",
-            )  # fmt: skip
-
-
-def _ids(group: GroupDescription) -> set[str]:
-    return {member.member_id for member in group.members}
 
 
 def _names(names: Sequence[str]) -> str:

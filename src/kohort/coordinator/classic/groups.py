@@ -189,12 +189,8 @@ class ClassicGroups:
             member_id = group.static_ids.get(instance_id, "")
         code = group.check_member(member_id, instance_id)
         if not code:
-            member = group.members[member_id]
-            self.rebalancer.remove(group, member)
-            why = leaving.reason or "no reason given"
-            log.info(
-                "member left group=%s member=%s host=%s reason=%s", group.group_id, member_id, member.client_host, why
-            )
+            why = f"it left: {leaving.reason}" if leaving.reason else "it left"
+            self.rebalancer.remove(group, group.members[member_id], why)
         return code
 
     # Administrators ---------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ class Joins:
         member_id = join.request.member_id
         self._refuse(join, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         if member := group.members.get(member_id):
-            self._rebalancer.remove(group, member)
+            self._rebalancer.remove(group, member, "there is no room: group.max.size")
             self._rebalancer.rebalance_after_removal(group, f"no room for member {member_id}")
         elif member_id in group.pending_members:
             self._rebalancer.remove_pending_member(group, member_id)

@@ -29,6 +29,7 @@ from kohort.coordinator.classic.timeouts import (
     DelayedSync,
     InitialDelayedJoin,
 )
+from kohort.coordinator.member_lines import tell_joined, tell_removed
 from kohort.coordinator.purgatory import Purgatory
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
@@ -79,10 +80,7 @@ class Rebalancer:
         if group.members.get(member.member_id) is not member:
             return
         with self._effects.of_timer():
-            self.remove(group, member)
-            log.info(
-                "session timed out group=%s member=%s host=%s", group.group_id, member.member_id, member.client_host
-            )
+            self.remove(group, member, "session timeout: it sent no heartbeat in time")
             self.rebalance_after_removal(group, f"the session of member {member.member_id} timed out")
 
     def add_pending_member(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
@@ -102,6 +100,7 @@ class Rebalancer:
 
     def add(self, group: ClassicGroup, member: Member) -> None:
         """Adds a new member, which waits for the answer to its first join."""
+        tell_joined(group.group_id, member.member_id, member.instance_id, member.client_id, member.client_host)
         if group.state is GroupState.PREPARING_REBALANCE:
             group.new_member_added = True
         group.add(member)
@@ -109,10 +108,11 @@ class Rebalancer:
         member.is_new = True
         self.reset_session_timeout(group, member, self._effects.now, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
-    def remove(self, group: ClassicGroup, member: Member, code: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
-        """Removes a member. If it waits for an answer, it gets this error, which makes it join again."""
+    def remove(self, group: ClassicGroup, member: Member, why: str) -> None:
+        """Removes a member. If it waits for an answer, it gets an error that makes it join again."""
+        tell_removed(group.group_id, member.member_id, member.client_id, member.client_host, why)
         self.cancel_session_timeout(member)
-        self._refuse_waiting(group, member, code)
+        self._refuse_waiting(group, member, ErrorCode.UNKNOWN_MEMBER_ID)
         group.remove(member)
 
     def replace_static_member(self, group: ClassicGroup, old: Member, new: Member) -> None:
@@ -197,8 +197,7 @@ class Rebalancer:
             absent = [member for member_id, member in group.members.items() if member_id not in group.joining]
             for member in absent:
                 if member.instance_id is None:
-                    self.remove(group, member)
-                    log.info("member didn't rejoin in time group=%s member=%s", group.group_id, member.member_id)
+                    self.remove(group, member, "rebalance timeout: it didn't rejoin in time")
             if group.members and not group.elect_joined_leader():
                 # Only static members, none of which has joined: wait until one does, or their sessions time out.
                 self._await_joins(group, _ALL_AWAY_MS)
@@ -248,8 +247,7 @@ class Rebalancer:
             if not silent:
                 return  # static members that had not synced have come back since, with their assignments
             for member in silent:
-                log.info("member didn't sync in time group=%s member=%s", group.group_id, member.member_id)
-                self.remove(group, member)
+                self.remove(group, member, "rebalance timeout: it didn't sync in time")
             self.prepare_rebalance(group, f"{len(silent)} members didn't sync")
 
 

@@ -16,6 +16,7 @@ from kohort.coordinator.consumer.reconciliation_rules import RULES
 from kohort.coordinator.consumer.regexes import drop_unused, update_regex
 from kohort.coordinator.consumer.responses import heartbeat_response
 from kohort.coordinator.consumer.target_assignment import subscribed_ids, topics_changed, update_target
+from kohort.coordinator.member_lines import tell_removed
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.member_identity import away, check_known
@@ -194,10 +195,7 @@ class Heartbeats:
         """
         draft.then(self._timers.stop, draft.group_id, member_id)
         metadata = draft.metadata(member_id) or ConsumerMetadata()
-        log.info(
-            "member removed group=%s member=%s client=%s host=%s because=%s",
-            draft.group_id, member_id, metadata.client_id, metadata.client_host, why,
-        )  # fmt: skip
+        tell_removed(draft.group_id, member_id, metadata.client_id, metadata.client_host, why)
         draft.remove_member(member_id)
         drop_unused(draft, metadata.regex or "")
         changed = False

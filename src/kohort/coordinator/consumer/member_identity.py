@@ -9,6 +9,7 @@ from kohort.coordinator.consumer.draft import Draft
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import ConsumerMetadata
 from kohort.coordinator.consumer.reconciliation_rules import RULES
+from kohort.coordinator.member_lines import tell_joined
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.fencing import check_member_epoch
 from kohort.coordinator.modern.group import Member
@@ -56,10 +57,7 @@ def joining_member(draft: Draft, request: ConsumerGroupHeartbeatRequest, client:
         return takes_its_place(draft, replaced, member_id)
     member = group.members.get(member_id)
     if member is None:
-        log.info(
-            "member joins group=%s member=%s instance=%s client=%s host=%s",
-            group.group_id, member_id, instance_id, client.client_id, client.host,
-        )  # fmt: skip
+        tell_joined(group.group_id, member_id, instance_id, client.client_id, client.host)
         return Sender(ConsumerMetadata(), CurrentAssignment(), new=True)
     log.info("member joins again group=%s member=%s epoch=%d", group.group_id, member_id, member.current.epoch)
     return Sender(member.metadata, member.current, behind=True)

@@ -23,6 +23,7 @@ from kohort.coordinator.conversion.downgrade import downgrade, may_downgrade
 from kohort.coordinator.conversion.policy import MigrationPolicy
 from kohort.coordinator.conversion.timeouts import ClassicTimeouts
 from kohort.coordinator.conversion.upgrade import check_upgrade, upgrade
+from kohort.coordinator.member_lines import tell_removed
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from kohort.coordinator.modern.member_identity import check_known
@@ -89,26 +90,28 @@ class ConvertibleGroups(ConsumerGroups):
         member_id = request.member_id
         if request.member_epoch == LEAVE_GROUP_MEMBER_EPOCH:
             check_known(draft.group, member_id, request.instance_id)
-            if self._downgraded(draft, (member_id,), now):
+            if self._downgraded(draft, (member_id,), "it left", now):
                 return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch)
         return super()._leave(draft, request, now)
 
     def _remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:
         """A group that has just become a classic one looks after its members' sessions itself."""
-        if draft.converted is None and not self._downgraded(draft, (member_id,), now):
+        if draft.converted is None and not self._downgraded(draft, (member_id,), why, now):
             super()._remove_member(draft, member_id, why, now)
 
     def remove_members(self, draft: Draft, member_ids: Collection[str], why: str, now: int) -> None:
         """Removes members that leave at once."""
-        if not self._downgraded(draft, member_ids, now):
+        if not self._downgraded(draft, member_ids, why, now):
             for member_id in member_ids:
                 super()._remove_member(draft, member_id, why, now)
 
-    def _downgraded(self, draft: Draft, gone: Collection[str], now: int) -> bool:
+    def _downgraded(self, draft: Draft, gone: Collection[str], why: str, now: int) -> bool:
         """Makes a group classic whose last members of the consumer protocol are gone, where the policy allows it."""
         if not may_downgrade(draft, gone, self._policy, self._classic_max_size):
             return False
         for member_id in gone:
+            metadata = draft.group.members[member_id].metadata
+            tell_removed(draft.group_id, member_id, metadata.client_id, metadata.client_host, why)
             draft.remove_member(member_id)
         self.downgrade(draft, now, "its last member of the consumer protocol is gone")
         return True

@@ -20,6 +20,7 @@ from kohort.coordinator.conversion.downgrade import may_downgrade
 from kohort.coordinator.conversion.embedded_protocol import Subscription, decode_subscription
 from kohort.coordinator.conversion.groups import ConvertibleGroups
 from kohort.coordinator.conversion.policy import MigrationPolicy
+from kohort.coordinator.member_lines import tell_joined
 from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.member_identity import check_known, check_room
@@ -82,7 +83,7 @@ class Joins:
         replaced = None if instance_id is None else group.static_ids.get(instance_id)
         policy, size = self._settings.migration_policy, self._settings.group_max_size
         downgrades = replaced is not None and may_downgrade(draft, (replaced,), policy, size, joining=1)
-        sender = _sender(draft, request, member_id)
+        sender = _sender(draft, request, client, member_id)
         timeout = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
         metadata = replace(
             sender.metadata,
@@ -141,7 +142,7 @@ class Joins:
             ) from error
 
 
-def _sender(draft: Draft, request: JoinGroupRequest, member_id: str) -> Sender:
+def _sender(draft: Draft, request: JoinGroupRequest, client: Client, member_id: str) -> Sender:
     """The member that joins: a new one, a known one, or the new self of a static one, of either protocol.
 
     A static member needn't have left: that it joins under a new id shows that its former self is gone (KIP-345).
@@ -157,6 +158,6 @@ def _sender(draft: Draft, request: JoinGroupRequest, member_id: str) -> Sender:
         return takes_its_place(draft, group.members[replaced], member_id)
     member = group.members.get(member_id)
     if member is None:
-        log.info("classic member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
+        tell_joined(group.group_id, member_id, instance_id, client.client_id, client.host)
         return Sender(ConsumerMetadata(), CurrentAssignment(), new=True)
     return Sender(member.metadata, member.current)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from kohort.coordinator.member_lines import tell_joined, tell_removed
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH
 from kohort.coordinator.modern.fencing import check_member_epoch
@@ -60,10 +61,15 @@ class Heartbeats:
         known = group.members.get(member_id)
         metadata = ShareMetadata() if known is None else known.metadata
         merged = metadata.merged(request, client)
+        if known is None:
+            tell_joined(draft.group_id, member_id, None, client.client_id, client.host)
         if known is None or merged != metadata:
             draft.put_member(member_id, merged)
         names = subscribed_names(draft)
-        self._bump_if_needed(draft, names, subscribes=merged.topics != metadata.topics)
+        reasons = []
+        if merged.topics != metadata.topics:
+            reasons.append(f"member {member_id} {'joined' if known is None else 'subscribes to other topics'}")
+        self._bump_if_needed(draft, names, reasons)
         update_target(draft, names, self._cluster)
         current = self._reconcile(draft, member_id, before, merged)
         initialization = self._initialize(draft, names, now)
@@ -86,11 +92,8 @@ class Heartbeats:
             response.assignment = _assignment(current)
         return HeartbeatResult(response, initialization)
 
-    def _bump_if_needed(self, draft: Draft, names: frozenset[str], *, subscribes: bool) -> None:
-        """Begins a new group epoch if the target depends on something that has changed."""
-        reasons = []
-        if subscribes:
-            reasons.append("a member subscribes to other topics")
+    def _bump_if_needed(self, draft: Draft, names: frozenset[str], reasons: list[str]) -> None:
+        """Begins a new group epoch for these reasons, and if the target depends on something else that has changed."""
         if draft.assignment_epoch >= draft.epoch and assignment_pending(draft, names, self._cluster):
             reasons.append("other partitions are initialized than assigned")
         found = metadata_hash(names, self._cluster)
@@ -163,7 +166,8 @@ class Heartbeats:
 
     def remove_member(self, draft: Draft, member_id: str, why: str) -> None:
         """Removes a member that leaves or is fenced. The next heartbeat of another one makes a new target."""
-        log.info("member removed group=%s member=%s because=%s", draft.group_id, member_id, why)
+        metadata = draft.group.members[member_id].metadata
+        tell_removed(draft.group_id, member_id, metadata.client_id, metadata.client_host, why)
         draft.then(self._timers.stop, draft.group_id, member_id)
         draft.remove_member(member_id)
         draft.metadata_hash = metadata_hash(subscribed_names(draft), self._cluster)

@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kohort.coordinator.member_lines import tell_removed
 from kohort.coordinator.modern.cluster import Cluster
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
@@ -171,10 +172,11 @@ class Heartbeats:
     def remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:
         """Removes a member that leaves or is fenced. Its tasks are placed later: other members may leave as well."""
         group = draft.group
-        log.info("member removed group=%s member=%s because=%s", group.group_id, member_id, why)
+        metadata = group.members[member_id].metadata
+        tell_removed(group.group_id, member_id, metadata.client_id, metadata.client_host, why)
         draft.then(self._timers.stop, group.group_id, member_id)
         draft.then(self._connections.forget, group.group_id, member_id)
-        had_endpoint = group.members[member_id].metadata.endpoint is not None
+        had_endpoint = metadata.endpoint is not None
         draft.remove_member(member_id)
         soft = draft.soft
         draft.soft = replace(
@@ -193,7 +195,7 @@ def _identify(draft: Draft, request: StreamsGroupHeartbeatRequest, client: Clien
     if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
         owned = tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
     if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
-        sender = joining_member(draft, request)
+        sender = joining_member(draft, request, client)
     else:
         sender = identified_member(draft.group, request, owned)
     return _Heartbeat(request, client, sender, sender.metadata.merged(request, client), owned, now)

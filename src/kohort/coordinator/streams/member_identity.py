@@ -6,9 +6,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kohort.coordinator.member_lines import tell_joined
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.fencing import check_member_epoch
 from kohort.coordinator.modern.member_identity import check_known, check_room, replaced_member, returned
+from kohort.coordinator.step import Client
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
@@ -40,7 +42,7 @@ class Sender:
     replaces: str | None = None
 
 
-def joining_member(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Sender:
+def joining_member(draft: Draft, request: StreamsGroupHeartbeatRequest, client: Client) -> Sender:
     """Returns the member that joins.
 
     Raises:
@@ -52,7 +54,7 @@ def joining_member(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Sende
         return _takes_its_place(draft, replaced.member_id, request)
     member = group.members.get(member_id)
     if member is None:
-        log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
+        tell_joined(group.group_id, member_id, instance_id, client.client_id, client.host)
         return Sender(StreamsMetadata(), CurrentAssignment(), new=True)
     log.info("member joins again group=%s member=%s epoch=%d", group.group_id, member_id, member.current.epoch)
     holds = bool(member.current.assigned or member.current.revoking)
