@@ -476,11 +476,19 @@ class StreamsApp(Advised):
                 `bootstrap_timeout_ms`, if that is set.
         """
         require("spark", "running a streams application", SPARK)
+        from kohort.client.errors import NoBrokerError
         from kohort.spark.runtime.shutdown import Shutdown
+        from kohort.spark.state.errors import StateDirectoryError
 
         stopping = Shutdown()
         self._runs.append(stopping)
-        self._run(spark, listeners, progress, stopping)
+        try:
+            self._run(spark, listeners, progress, stopping)
+        # What these say is the whole of it: frames between the program's line and the check would only hide that.
+        except ProgramError as error:
+            raise error.with_traceback(None) from error.__cause__  # which may be in a function of the user's
+        except (StateDirectoryError, NoBrokerError) as error:
+            raise error.with_traceback(None) from None
 
     def start(self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = ()) -> RunningApp:
         """Runs an instance in the background, as in a notebook, until its `stop`, or the process ends.
@@ -524,12 +532,24 @@ class StreamsApp(Advised):
     ) -> None:
         """Runs it until it has ended; `running` is told what is run."""
         from kohort.spark.internals import stop_progress_bar
-        from kohort.spark.jobs.first_job import first_job
-        from kohort.spark.runtime.application import run_application
-        from kohort.spark.runtime.topic_watch import run_with_topics
+        from kohort.spark.monitoring.start_lines import StartLines
+        from kohort.spark.program.topics_there import topics_of
+        from kohort.spark.runtime.first_look import topics_are_there
 
+        name, client = self.settings.application_id, self.settings.client
+        lines = StartLines(name, shown=progress, listeners=listeners)
         try:
+            # First what may well be wrong and is quickly found out: Spark takes its time, loading what uses it does, too.
+            if not topics_are_there(name, topics_of(self._graph, self._queues), client, stopping, lines.waiting):
+                return
+            if not _has_session(spark):
+                lines.doing("starting Spark")
             session = _session(spark)
+            from kohort.spark.jobs.first_job import first_job
+            from kohort.spark.runtime.application import run_application
+            from kohort.spark.runtime.topic_watch import run_with_topics
+
+            lines.doing("compiling the program")
             # Of each epoch it would be in whatever cell is the latest, and in a file it is a line without an end.
             if running is not None or not sys.stderr.isatty():
                 stop_progress_bar(session)
@@ -552,7 +572,7 @@ class StreamsApp(Advised):
                     run_application, session, settings=self.settings, listeners=listeners, progress=progress,
                     stopping=stopping,
                 )  # fmt: skip
-                run_with_topics(program, self.settings.client, run, stopping)
+                run_with_topics(program, client, run, stopping)
         finally:
             self._runs.remove(stopping)
 
@@ -695,3 +715,11 @@ def _session(spark: SparkSession | None) -> SparkSession:
 
         spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     return spark
+
+
+def _has_session(spark: SparkSession | None) -> bool:
+    if spark is None:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.getActiveSession()
+    return spark is not None
