@@ -93,11 +93,17 @@ def check_topics(
 
 
 def create(topics: Sequence[str], client: ClientConfig | None, partitions: int | None = None) -> str:
-    """The sentence that says how to make topics; the command can be pasted.
+    """The sentence that says how to make topics. Arguments as of `create_command`."""
+    more = ", if need be with --partitions N" if partitions is None else ""
+    return f"Create {'it' if len(topics) == 1 else 'them'}{more}: {create_command(topics, client, partitions)}"
+
+
+def create_command(topics: Sequence[str], client: ClientConfig | None, partitions: int | None = None) -> str:
+    """The command that makes topics, to be pasted.
 
     Args:
         client: how the cluster is reached. What TLS and SASL need isn't shown: it's in a file of the user's.
-        partitions: how many; None if that is up to the user.
+        partitions: how many; None for as many as the brokers have by default.
     """
     words = ["kohort", "topics", "create", *topics]
     if client is not None:
@@ -106,5 +112,4 @@ def create(topics: Sequence[str], client: ClientConfig | None, partitions: int |
             words += ["--config", "client.properties"]
     if partitions is not None:
         words += ["--partitions", str(partitions)]
-    more = ", if need be with --partitions N" if partitions is None else ""
-    return f"Create {'it' if len(topics) == 1 else 'them'}{more}: {shlex.join(words)}"
+    return shlex.join(words)
