@@ -476,7 +476,7 @@ class StreamsApp(Advised):
                 `bootstrap_timeout_ms`, if that is set.
         """
         require("spark", "running a streams application", SPARK)
-        from kohort.client.errors import NoBrokerError
+        from kohort.client.errors import AuthenticationError, NoBrokerError
         from kohort.spark.runtime.shutdown import Shutdown
         from kohort.spark.state.errors import StateDirectoryError
 
@@ -487,7 +487,7 @@ class StreamsApp(Advised):
         # What these say is the whole of it: frames between the program's line and the check would only hide that.
         except ProgramError as error:
             raise error.with_traceback(None) from error.__cause__  # which may be in a function of the user's
-        except (StateDirectoryError, NoBrokerError) as error:
+        except (StateDirectoryError, NoBrokerError, AuthenticationError) as error:
             raise error.with_traceback(None) from None
 
     def start(self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = ()) -> RunningApp:
@@ -539,7 +539,7 @@ class StreamsApp(Advised):
         name, client = self.settings.application_id, self.settings.client
         lines = StartLines(name, shown=progress, listeners=listeners)
         try:
-            # First what may well be wrong and is quickly found out: Spark takes its time, loading what uses it does, too.
+            # First what may well be wrong and is quickly found out: Spark, and loading what uses it, takes its time.
             if not topics_are_there(name, topics_of(self._graph, self._queues), client, stopping, lines.waiting):
                 return
             if not _has_session(spark):

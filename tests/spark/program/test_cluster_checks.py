@@ -72,8 +72,8 @@ def test_topics_that_are_missing_are_named_all_at_once(kohort_broker: Broker) ->
     async def test(admin: Admin, name: str) -> None:
         with pytest.raises(
             ProgramError,
-            match=rf"^{name} lacks topics: x\.airlines, x\.flights, read; x\.out, written\. Create them, if need be with "
-            r"--partitions N: kohort topics create x\.airlines x\.flights x\.out$",
+            match=rf"^{name} lacks topics: x\.airlines, x\.flights, read; x\.out, written\. Create them, if need be "
+            r"with --partitions N: kohort topics create x\.airlines x\.flights x\.out$",
         ):
             await check_against(admin, program(name, prefix="x."))
         await admin.topics.create("x.flights", partitions=3)
