@@ -11,6 +11,7 @@ from kohort.client.config import Servers
 from kohort.extras import SPARK, require
 from kohort.notebook_html import PlainText
 from kohort.spark.errors import ProgramError
+from kohort.spark.internals import leave_out_warning_of_pandas
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
@@ -710,6 +711,7 @@ def compiled(application: StreamsApp, spark: SparkSession | None = None) -> Prog
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
+    leave_out_warning_of_pandas()
     if spark is None:
         from pyspark.sql import SparkSession
 

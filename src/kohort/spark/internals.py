@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ _DAEMON_MODULE: Final = "spark.python.daemon.module"
 _ARCHIVE: Final = "/pyspark/python/lib/pyspark.zip"
 _SOCKET_NAME: Final = ".00000000-0000-0000-0000-000000000000.sock"
 _LONGEST_ADDRESS: Final = 103  # of a Unix socket, in bytes, on macOS; on Linux 107
+_ASK_FOR_PANDAS: Final = r"pyspark\.(sql\.pandas\.functions|testing\.utils)$"
 _CLOSED: Final = (BrokenPipeError, ConnectionResetError)
 WORKER_MODULE: Final = "pyspark.worker"
 """What Spark's Python workers run."""
@@ -324,6 +326,14 @@ def unlogged_errors() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+def leave_out_warning_of_pandas() -> None:
+    """From now on, PySpark doesn't warn that pandas is newer than it where nothing is done with pandas.
+
+    `mapInArrow` does so, since it goes the way of pandas UDFs, and `lit`. Of toPandas and the like it still does.
+    """
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, _ASK_FOR_PANDAS)
 
 
 def stop_progress_bar(spark: SparkSession) -> None:
