@@ -564,6 +564,7 @@ class StreamsApp(Advised):
                 return
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
+                lines.doing("compiled; Spark ends its first job")
             if running is not None:
                 running.compiled(outline(program))
             if not stopping.asked:
