@@ -75,9 +75,14 @@ def _in_time(
     if state_lookup.closed_after_ms is None or not partials.num_rows:
         return partials
     known = {partition: time for partition, time in mergers.stream_times.items() if time is not None}
-    # Nulls first, in a way that every version of pyarrow has.
-    times = pc.fill_null(partials.column(TIMESTAMP), _BEFORE_ALL)
-    in_order = partials.take(pc.sort_indices(times))
     return drop_late_partials(
-        in_order, state_lookup.store, state_lookup.closed_after_ms, StreamTimes(known), statistics
+        by_time(partials), state_lookup.store, state_lookup.closed_after_ms, StreamTimes(known), statistics
     )
+
+
+def by_time(partials: pa.RecordBatch) -> pa.RecordBatch:
+    """Those without a time first."""
+    times = pc.fill_null(
+        partials.column(TIMESTAMP), _BEFORE_ALL
+    )  # pyarrow has several ways to put nulls first
+    return partials.take(pc.sort_indices(times))
