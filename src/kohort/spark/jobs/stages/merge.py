@@ -82,7 +82,5 @@ def _in_time(
 
 def by_time(partials: pa.RecordBatch) -> pa.RecordBatch:
     """Those without a time first."""
-    times = pc.fill_null(
-        partials.column(TIMESTAMP), _BEFORE_ALL
-    )  # pyarrow has several ways to put nulls first
+    times = pc.fill_null(partials.column(TIMESTAMP), _BEFORE_ALL)  # pyarrow has several ways to put nulls first
     return partials.take(pc.sort_indices(times))
