@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from kohort.cli.client.store_reset import store_belongings
+from kohort.client.addresses import parse_addresses
 from kohort.client.admin import Admin
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark import StreamsApp
 from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata, noted
 from kohort.spark.program.store_formats import StoreFormat, StoreFormats
 from kohort.spark.program.upgrade_plan import UpgradePlan
+from kohort.testing import Broker
 from tests.cli.administering import cluster, rows
 from tests.cli.support import invoke
 from tests.client.administration.members import join_streams
@@ -109,16 +111,42 @@ def test_where_no_application_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("place", ["shopping.py", "shopping.py:made", "shopping:made", "shopping:app"])
-def test_a_plan_is_of_a_file_or_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_a_plan_is_of_a_file_or_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kohort_broker: Broker, place: str
+) -> None:
     def plan(app: StreamsApp) -> UpgradePlan:
         return UpgradePlan(app.settings.application_id, (), (), (), 0, False, ())
 
     monkeypatch.setattr(StreamsApp, "plan_upgrade", plan)
-    text = 'from kohort.spark import StreamsApp\napp = StreamsApp("shop")\ndef made():\n    return app\n'
-    (tmp_path / "shopping.py").write_text(text)
+    _write_shopping(tmp_path, kohort_broker.bootstrap_servers)
     monkeypatch.chdir(tmp_path)
     done = invoke("apps", "plan", place, "--json")
     assert done.exit_code == 0 and json.loads(done.stdout)["application_id"] == "shop", done.stderr
+    assert done.stderr == "compiling shop with Spark, which takes a while\n"
+
+
+def test_the_cluster_of_a_plan_is_looked_for_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kohort_broker: Broker
+) -> None:
+    asked: list[object] = []
+
+    def plan(app: StreamsApp) -> UpgradePlan:
+        asked.append(app.settings.client.addresses)
+        return UpgradePlan(app.settings.application_id, (), (), (), 0, False, ())
+
+    monkeypatch.setattr(StreamsApp, "plan_upgrade", plan)
+    _write_shopping(tmp_path, "127.0.0.1:1")
+    monkeypatch.chdir(tmp_path)
+    done = invoke("apps", "plan", "shopping.py", "--timeout", "0.2")
+    assert done.exit_code == 1 and not asked
+    assert "waiting, for 0.2 s: no broker answers at 127.0.0.1:1" in done.stderr
+    done = invoke("apps", "plan", "shopping.py", "-b", kohort_broker.bootstrap_servers)
+    assert done.exit_code == 0 and asked == [parse_addresses(kohort_broker.bootstrap_servers)], done.stderr
+
+
+def _write_shopping(directory: Path, servers: str) -> None:
+    text = f'app = StreamsApp("shop", bootstrap_servers="{servers}")\ndef made():\n    return app\n'
+    (directory / "shopping.py").write_text(f"from kohort.spark import StreamsApp\n{text}")
 
 
 def test_applications_are_listed_and_described() -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +39,7 @@ from kohort.spark.internals import (
     executed,
     expression_text,
     frame_of,
+    leave_out_warning_of_pandas,
     optimized,
     spark_type,
     stop_progress_bar,
@@ -508,6 +510,15 @@ def test_unix_sockets_arent_used_where_their_path_would_be_too_long(
             assert conf.contains(UNIX_SOCKETS) is used
     finally:
         internals._socket_directory.cache_clear()
+
+
+def test_what_does_nothing_with_pandas_warns_of_none(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyspark.testing.utils", raising=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leave_out_warning_of_pandas()
+        spark.range(1).mapInArrow(lambda batches: batches, "id BIGINT").withColumn("one", F.lit(1))
+    assert "pyspark.testing.utils" in sys.modules
 
 
 # Spark Connect -------------------------------------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 import pyspark
@@ -110,6 +113,44 @@ def test_garbage_collections_of_workers_leave_out_what_it_has_loaded() -> None:
     frozen, collected = map(int, run("import gc\nprint(gc.get_freeze_count())\nprint(len(gc.get_objects()))"))
     assert frozen > 100_000
     assert collected < frozen / 100
+
+
+def test_workers_whose_connection_is_closed_end_without_a_word() -> None:
+    sockets = tempfile.TemporaryDirectory()  # a socket's path has to be short
+    serve = "from kohort.spark.internals import serve_workers\nserve_workers()"
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", serve, "pyspark.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={
+            **os.environ, "PYTHON_UNIX_DOMAIN_ENABLED": "true", "PYTHON_WORKER_FACTORY_SOCK_DIR": sockets.name,
+            "SPARK_REUSE_WORKER": "1", "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+    )  # fmt: skip
+
+    def connect() -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(path)
+        return connection
+
+    def await_workers(*wanted: int) -> None:
+        children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children")
+        while tuple(map(int, children.read_text().split())) != wanted:
+            assert daemon.poll() is None
+            time.sleep(0.02)
+
+    with sockets, daemon:
+        assert daemon.stdin is not None and daemon.stdout is not None and daemon.stderr is not None
+        path = daemon.stdout.read(int.from_bytes(daemon.stdout.read(4), "big")).decode()
+        connect().close()  # before the worker is there
+        waiting = connect()
+        worker = int.from_bytes(waiting.recv(4), "big")
+        await_workers(worker)
+        waiting.close()  # while it waits for work
+        await_workers()
+        daemon.stdin.close()
+        assert daemon.stderr.read().decode() == ""
 
 
 def test_what_cant_be_loaded_is_left_to_workers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +14,17 @@ from kohort.cli.client import completion
 from kohort.cli.client.admin import confirm, existing_groups, with_admin
 from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
-from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
-from kohort.cli.terminal import fail, out, print_json, print_lines, printable
+from kohort.cli.client.options import (
+    DEFAULT_TIMEOUT,
+    BootstrapOption,
+    ConfigOption,
+    JsonOption,
+    TimeoutOption,
+    client_config,
+    options_name_a_cluster,
+    with_patience,
+)
+from kohort.cli.terminal import err, fail, out, print_json, print_lines, printable
 from kohort.plurals import several
 
 if TYPE_CHECKING:
@@ -176,6 +186,9 @@ def plan(
         str,
         typer.Argument(metavar="APP.PY|MODULE:APP", help="Its file, or its module and name; it isn't run."),
     ],
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
     """What a program would go on with, of what its application id has left. Changes nothing, and joins nothing.
@@ -185,18 +198,35 @@ def plan(
     kohort apps plan shop.orders:app
 
     For each store: kept, extended, rebuilt, new, left or refused, and why. It ends with 1 if something is refused. The
-    cluster is the program's own.
+    cluster is the program's own, unless --bootstrap-server, --config or --cluster says another. The timeout is for
+    finding it; Spark, which compiles the program, takes its time beyond that.
     """
     from kohort.extras import SPARK, require
 
     require("spark", "kohort apps plan", SPARK)
     from kohort.cli.client.load_program import load_program
+    from kohort.cli.client.run import run
     from kohort.cli.client.upgrade_report import plan_as_json, plan_table
+    from kohort.client.admin import Admin
     from kohort.client.errors import ClientError
     from kohort.protocol.errors import KafkaError
     from kohort.spark.errors import ProgramError
 
     application = load_program(program)
+    if options_name_a_cluster(bootstrap_server, config):
+        servers = client_config(bootstrap_server, config, timeout)
+    else:
+        own = application.settings.client
+        servers = with_patience(replace(own, bootstrap_timeout_ms=max(1, int(timeout * 1000))))
+    application.settings = replace(application.settings, client=servers)
+
+    async def find_cluster() -> None:
+        async with Admin(servers):
+            pass
+
+    run(find_cluster, timeout)
+    name = printable(application.settings.application_id)
+    err.print(f"compiling {name} with Spark, which takes a while", markup=False, soft_wrap=True)
     try:
         found = application.plan_upgrade()
     except ProgramError as error:

@@ -14,8 +14,8 @@ from kohort.cli.client.options import (
     check_timeout,
     client_config,
     is_named,
+    options_name_a_cluster,
 )
-from kohort.cli.client.profiles import named_by_option
 from kohort.cli.client.run import run
 from kohort.cli.terminal import fail, print_json, print_lines
 
@@ -72,7 +72,7 @@ def command(
     from kohort.cli.diagnosis.finding import Level, as_lines
     from kohort.cli.diagnosis.machine import machine_findings
 
-    if program is not None and (bootstrap_server, config, named_by_option.get()) != (None, None, None):
+    if program is not None and options_name_a_cluster(bootstrap_server, config):
         fail("a program says its cluster itself: leave out --bootstrap-server, --config and --cluster")
     found = [*machine_findings()]
     if program is None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from kohort.client.errors import ConfigError
 
-__all__ = ["DEFAULT_PORT", "Address", "parse_addresses"]
+__all__ = ["DEFAULT_PORT", "Address", "address_text", "parse_addresses"]
 
 Address = tuple[str, int]
 """A host's name or IP address, and a TCP port."""
@@ -39,6 +39,12 @@ def parse_addresses(servers: str | Iterable[str | Address], *, least_port: int =
     if not found:
         raise ConfigError('bootstrap_servers names no broker: give "HOST:PORT", several with commas between')
     return tuple(found)
+
+
+def address_text(address: Address) -> str:
+    """An address as `parse_addresses` takes it: "kafka-1:9092", "[::1]:9093"."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _address(text: str, least_port: int) -> Address:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from kohort.client.addresses import DEFAULT_PORT
+from kohort.client.addresses import DEFAULT_PORT, address_text
 from kohort.client.config import ClientConfig
 from kohort.client.frame_reader import HTTP_ANSWER
 
@@ -19,7 +19,7 @@ NO_ANSWER_YET: Final = "no answer yet"
 
 def no_broker_yet(config: ClientConfig, reason: str) -> str:
     """A sentence for `ClientConfig.on_no_broker`; how to start a broker is said where one would be on this machine."""
-    servers = ", ".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in config.addresses)
+    servers = ", ".join(map(address_text, config.addresses))
     if reason == NO_ANSWER_YET:
         return f"no broker has answered yet at {servers}"
     advice = "a broker's port is another, mostly 9092" if HTTP_ANSWER in reason else _advice(config)

@@ -11,6 +11,7 @@ from kohort.client.config import Servers
 from kohort.extras import SPARK, require
 from kohort.notebook_html import PlainText
 from kohort.spark.errors import ProgramError
+from kohort.spark.internals import leave_out_warning_of_pandas
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
@@ -476,11 +477,19 @@ class StreamsApp(Advised):
                 `bootstrap_timeout_ms`, if that is set.
         """
         require("spark", "running a streams application", SPARK)
+        from kohort.client.errors import AuthenticationError, NoBrokerError
         from kohort.spark.runtime.shutdown import Shutdown
+        from kohort.spark.state.errors import StateDirectoryError
 
         stopping = Shutdown()
         self._runs.append(stopping)
-        self._run(spark, listeners, progress, stopping)
+        try:
+            self._run(spark, listeners, progress, stopping)
+        # What these say is the whole of it: frames between the program's line and the check would only hide that.
+        except ProgramError as error:
+            raise error.with_traceback(None) from error.__cause__  # which may be in a function of the user's
+        except (StateDirectoryError, NoBrokerError, AuthenticationError) as error:
+            raise error.with_traceback(None) from None
 
     def start(self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = ()) -> RunningApp:
         """Runs an instance in the background, as in a notebook, until its `stop`, or the process ends.
@@ -524,12 +533,24 @@ class StreamsApp(Advised):
     ) -> None:
         """Runs it until it has ended; `running` is told what is run."""
         from kohort.spark.internals import stop_progress_bar
-        from kohort.spark.jobs.first_job import first_job
-        from kohort.spark.runtime.application import run_application
-        from kohort.spark.runtime.topic_watch import run_with_topics
+        from kohort.spark.monitoring.start_lines import StartLines
+        from kohort.spark.program.topics_there import topics_of
+        from kohort.spark.runtime.first_look import topics_are_there
 
+        name, client = self.settings.application_id, self.settings.client
+        lines = StartLines(name, shown=progress, listeners=listeners)
         try:
+            # First what may well be wrong and is quickly found out: Spark, and loading what uses it, takes its time.
+            if not topics_are_there(name, topics_of(self._graph, self._queues), client, stopping, lines.waiting):
+                return
+            if not _has_session(spark):
+                lines.doing("starting Spark")
             session = _session(spark)
+            from kohort.spark.jobs.first_job import first_job
+            from kohort.spark.runtime.application import run_application
+            from kohort.spark.runtime.topic_watch import run_with_topics
+
+            lines.doing("compiling the program")
             # Of each epoch it would be in whatever cell is the latest, and in a file it is a line without an end.
             if running is not None or not sys.stderr.isatty():
                 stop_progress_bar(session)
@@ -543,6 +564,7 @@ class StreamsApp(Advised):
                 return
             with first_job(session, lambda: stopping.asked):
                 program = self.compile(session)
+                lines.doing("compiled; Spark ends its first job")
             if running is not None:
                 running.compiled(outline(program))
             if not stopping.asked:
@@ -552,7 +574,7 @@ class StreamsApp(Advised):
                     run_application, session, settings=self.settings, listeners=listeners, progress=progress,
                     stopping=stopping,
                 )  # fmt: skip
-                run_with_topics(program, self.settings.client, run, stopping)
+                run_with_topics(program, client, run, stopping)
         finally:
             self._runs.remove(stopping)
 
@@ -690,8 +712,17 @@ def compiled(application: StreamsApp, spark: SparkSession | None = None) -> Prog
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
+    leave_out_warning_of_pandas()
     if spark is None:
         from pyspark.sql import SparkSession
 
         spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     return spark
+
+
+def _has_session(spark: SparkSession | None) -> bool:
+    if spark is None:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.getActiveSession()
+    return spark is not None

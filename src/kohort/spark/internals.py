@@ -13,8 +13,9 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache, cached_property
@@ -50,6 +51,8 @@ _DAEMON_MODULE: Final = "spark.python.daemon.module"
 _ARCHIVE: Final = "/pyspark/python/lib/pyspark.zip"
 _SOCKET_NAME: Final = ".00000000-0000-0000-0000-000000000000.sock"
 _LONGEST_ADDRESS: Final = 103  # of a Unix socket, in bytes, on macOS; on Linux 107
+_ASK_FOR_PANDAS: Final = r"pyspark\.(sql\.pandas\.functions|testing\.utils)$"
+_CLOSED: Final = (BrokenPipeError, ConnectionResetError)
 WORKER_MODULE: Final = "pyspark.worker"
 """What Spark's Python workers run."""
 _OUTER_SIDES: Final = {"LeftOuter": {0}, "RightOuter": {1}, "FullOuter": {0, 1}}
@@ -325,6 +328,14 @@ def unlogged_errors() -> Iterator[None]:
             logger.disabled = disabled
 
 
+def leave_out_warning_of_pandas() -> None:
+    """From now on, PySpark doesn't warn that pandas is newer than it where nothing is done with pandas.
+
+    `mapInArrow` does so, since it goes the way of pandas UDFs, and `lit`. Of toPandas and the like it still does.
+    """
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, _ASK_FOR_PANDAS)
+
+
 def stop_progress_bar(spark: SparkSession) -> None:
     """Stop Spark's own bar of stages, which would tear a live line. It can't be started again."""
     bar = spark.sparkContext._jsc.sc().progressBar()
@@ -412,10 +423,34 @@ def leave_out_zipped_pyspark() -> None:
 
 
 def serve_workers() -> None:
-    """In a daemon: forks the workers that Spark asks for, until it ends."""
-    from pyspark.daemon import manager
+    """In a daemon: forks the workers that Spark asks for, until it ends.
 
-    manager()
+    A worker whose connection Spark has closed, as it does with those that wait for work when it ends or has too many,
+    and with those whose job is cancelled, ends without a word: PySpark would print a traceback of that.
+    """
+    import traceback
+    from types import SimpleNamespace
+
+    from pyspark import daemon
+
+    quiet = SimpleNamespace(**{**vars(traceback), "print_exc": _unless_closed(traceback.print_exc)})
+    vars(daemon).update(print=_unless_closed(print), traceback=quiet)
+    hook = sys.unraisablehook
+
+    def tell(error: sys.UnraisableHookArgs) -> None:  # a buffer that can't be flushed, from Python 3.13 on
+        if not isinstance(error.exc_value, _CLOSED):
+            hook(error)
+
+    sys.unraisablehook = tell
+    daemon.manager()
+
+
+def _unless_closed(say: Callable[..., None]) -> Callable[..., None]:
+    def said(*arguments: Any, **settings: Any) -> None:
+        if not isinstance(sys.exception(), _CLOSED):
+            say(*arguments, **settings)
+
+    return said
 
 
 @cache

@@ -15,8 +15,9 @@ from kohort.client.config import ClientConfig
 from kohort.spark import reading
 from kohort.spark.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.jobs.send_order import in_order
+from kohort.spark.jobs.stages.merge import by_time
 from kohort.spark.jobs.stages.state_lookup import StateLookup, read_partials_stage
-from kohort.spark.program.internal_columns import KEY, RECORDS, STREAM_TIME
+from kohort.spark.program.internal_columns import KEY, RECORDS, STREAM_TIME, TIMESTAMP
 from kohort.spark.runtime.window_closing import window_text
 from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 from tests.spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, stream_times, windows_at
@@ -84,3 +85,9 @@ def test_none_of_one_partition_is_late(minutes: list[int], cuts: set[int], later
         sent += [(int(row["value"]), row["timestamp"]) for row in ready.to_pylist()]
     kept, late = merged(sent, later_cuts)
     assert (len(kept), late) == (len(sent), 0)
+
+
+def test_partials_that_are_merged_at_once_go_by_their_times_and_those_without_first() -> None:
+    times = pa.array([5, None, -(2**62), 3, None], pa.int64())
+    given = pa.RecordBatch.from_arrays([times, pa.array(range(5))], names=[TIMESTAMP, KEY])
+    assert by_time(given).column(KEY).to_pylist() == [1, 4, 2, 3, 0]

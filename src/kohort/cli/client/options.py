@@ -106,7 +106,7 @@ def client_settings(
         profile, source = _profile(bootstrap_server, config)
         if config is None and not source:
             servers = bootstrap_server or os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS
-            return _with_patience(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=timeout_ms)), {}
+            return with_patience(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=timeout_ms)), {}
         default = {} if source else {"bootstrap.servers": os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS}
         properties = default | profile
         if config is not None:
@@ -119,7 +119,7 @@ def client_settings(
             bootstrap_servers=bootstrap_server,
             bootstrap_timeout_ms=timeout_ms,
         )
-        return _with_patience(found), others
+        return with_patience(found), others
     except ConfigError as error:
         fail(str(error))
 
@@ -148,7 +148,12 @@ def warn_of_readers(profiles: Profiles) -> None:
         err.print(f"note: others may read {path}, which has passwords: chmod 600 {path}", markup=False, soft_wrap=True)
 
 
-def _with_patience(config: ClientConfig) -> ClientConfig:
+def options_name_a_cluster(bootstrap_server: str | None, config: str | None) -> bool:
+    """Whether one of the options `--bootstrap-server`, `--config` and `--cluster` is given."""
+    return (bootstrap_server, config, named_by_option.get()) != (None, None, None)
+
+
+def with_patience(config: ClientConfig) -> ClientConfig:
     """Makes a connection time out before the command does, so that its error can be reported, and says what it awaits.
 
     That comes once, on standard error, as soon as the first attempt has failed or has taken a second.

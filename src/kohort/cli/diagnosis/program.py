@@ -23,6 +23,7 @@ from kohort.plurals import several
 from kohort.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
+    from kohort.client.config import ClientConfig
     from kohort.client.types import TopicInfo
     from kohort.schema_registry.registry import SchemaRegistry
     from kohort.spark.app import StreamsApp
@@ -114,10 +115,10 @@ async def fitting_findings(
         async with Admin(config, default_api_timeout_ms=max(1, int(timeout * 1000))) as admin:
             topics = await admin.topics.list(internal=True)
             if isinstance(program, tuple):
-                return [*_queue_findings(program, topics)]
+                return [*_queue_findings(program, topics, settings.client)]
             own = [name for name, each in topics.items() if not each.internal]
             matched = with_topics(program, matched_topics(program, own))
-            await check_against(admin, matched, settings.group_protocol)
+            await check_against(admin, matched, settings.group_protocol, settings.client)
             features = await admin.cluster.features()
             found = []
             if settings.group_protocol == "streams" and not features.finalized.get("streams.version"):
@@ -145,13 +146,16 @@ def _fitting(program: Program, topics: dict[str, TopicInfo]) -> Iterator[Finding
             )
 
 
-def _queue_findings(queues: tuple[CompiledQueue, ...], topics: dict[str, TopicInfo]) -> Iterator[Finding]:
+def _queue_findings(
+    queues: tuple[CompiledQueue, ...], topics: dict[str, TopicInfo], client: ClientConfig
+) -> Iterator[Finding]:
+    from kohort.spark.program.topics_there import create_command
+
     wanted = [*(each.topic for each in queues), *(output.topic for each in queues for output in each.outputs)]
     missing = [name for name in dict.fromkeys(wanted) if name not in topics]
     for name in missing:
-        yield _Program(
-            Level.WRONG, f"there is no topic {name}", "No worker starts.", f"kohort topics create {name} --partitions N"
-        )
+        create = create_command([name], client)
+        yield _Program(Level.WRONG, f"there is no topic {name}", "No worker starts.", create)
     if not missing:
         yield _Program(Level.FINE, f"its topics are there: {', '.join(dict.fromkeys(wanted))}")
 

@@ -8,13 +8,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
-
-from rich.console import Console
+from typing import IO, TYPE_CHECKING, Final
 
 from kohort.plurals import several
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview, SubtopologyTotals
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 log = logging.getLogger("kohort.spark.monitoring.progress_line")
 
@@ -115,13 +116,7 @@ class ProgressLog(Listener):
         return True
 
     def _write(self, level: int, text: str) -> None:
-        if _is_logged(level):
-            log.log(level, "%s: %s", self._name, text)
-        if _is_logged(logging.INFO):
-            return
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._overview.clock()))
-        with contextlib.suppress(OSError, ValueError):  # the console is closed
-            print(f"{at} {self._name}: {printable(text)}", file=self._console.file, flush=True)
+        write_line(level, self._name, text, self._console.file, self._overview.clock())
 
 
 class _RateLimited:
@@ -149,6 +144,21 @@ class _RateLimited:
             self._later = None
         if self._write():
             self._written_at = self._clock()
+
+
+def write_line(level: int, name: str, text: str, file: IO[str], at: float) -> None:
+    """Writes a line of an application to the log, or to a file where that doesn't take INFO.
+
+    Args:
+        at: the time, in seconds since 1970.
+    """
+    if _is_logged(level):
+        log.log(level, "%s: %s", name, text)
+    if _is_logged(logging.INFO):
+        return
+    shown = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    with contextlib.suppress(OSError, ValueError):  # the file is closed
+        print(f"{shown} {name}: {printable(text)}", file=file, flush=True)
 
 
 def _is_logged(level: int) -> bool:

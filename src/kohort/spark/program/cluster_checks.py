@@ -16,12 +16,14 @@ from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInpu
 from kohort.spark.program.fingerprint import expression_digests
 from kohort.spark.program.format_digests import store_formats
 from kohort.spark.program.store_formats import other_expressions
+from kohort.spark.program.topics_there import NamedTopics, check_topics
 from kohort.spark.program.topology_epochs import same_topology, topology_epoch
 from kohort.spark.program.upgrade_plan import UpgradePlan, upgrade_plan
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
     from kohort.client.administration.group_types import GroupDescription
+    from kohort.client.config import ClientConfig
     from kohort.client.streams.settings import GroupProtocol
 
 log = logging.getLogger(__name__)
@@ -42,18 +44,23 @@ class Joining(NamedTuple):
     before: tuple[str, ...]
 
 
-async def check_against(admin: Admin, program: Program, group_protocol: GroupProtocol = "streams") -> Joining:
+async def check_against(
+    admin: Admin, program: Program, group_protocol: GroupProtocol = "streams", client: ClientConfig | None = None
+) -> Joining:
     """Compares a program with the cluster that it will run on, and says how it joins its group there.
 
     Args:
         group_protocol: how it is to join its group.
+        client: how the cluster is reached, for commands that messages show.
 
     Raises:
         ProgramError: topics that are missing, or have the wrong numbers of partitions; a group of that name that is of
             another kind, has another topology and runs, or whose state the program can't go on with.
     """
     topics = await admin.topics.list(internal=True)
-    _check_topics(program, topics)
+    named = NamedTopics(frozenset(source.topic for source in program.sources), frozenset(program.sinks))
+    joined = [subtopology.copartitioned for subtopology in program.subtopologies]
+    check_topics(program.application_id, named, topics, client, joined)
     for subtopology in program.subtopologies:
         _check_copartitioned(subtopology, topics)
     group = await described_group(admin, program.application_id)
@@ -68,28 +75,6 @@ async def check_against(admin: Admin, program: Program, group_protocol: GroupPro
 
 
 # Topics --------------------------------------------------------------------------------------------------------------
-
-
-def _check_topics(program: Program, topics: Mapping[str, TopicInfo]) -> None:
-    read = sorted({source.topic for source in program.sources} - topics.keys())
-    written = sorted(set(program.sinks) - topics.keys() - set(read))
-    if not read and not written:
-        return
-    parts = [f"{', '.join(names)}, {how}" for names, how in ((read, "read"), (written, "written")) if names]
-    missing = [*read, *written]
-    what, them = ("a topic", "it") if len(missing) == 1 else ("topics", "them")
-    counts = {
-        len(topics[name].partitions)
-        for subtopology in program.subtopologies
-        if not set(read).isdisjoint(subtopology.copartitioned)
-        for name in subtopology.copartitioned
-        if name in topics
-    }
-    number = next(iter(counts)) if len(counts) == 1 else "N"
-    raise ProgramError(
-        f"{program.application_id} lacks {what}: {'; '.join(parts)}. Create {them}: "
-        f"kohort topics create {' '.join(missing)} --partitions {number}"
-    )
 
 
 def _check_copartitioned(subtopology: CompiledSubtopology, topics: Mapping[str, TopicInfo]) -> None:

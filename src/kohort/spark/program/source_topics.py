@@ -76,9 +76,7 @@ def with_topics(program: Program, found: dict[str, tuple[str, ...]]) -> Program:
     read = {topic: pattern for pattern, topics in found.items() for topic in topics}
     for pattern, topics in found.items():
         if not topics:
-            raise ProgramError(
-                f"stream {pattern!r}: no topic matches this pattern. Create one, and start the application again"
-            )
+            raise no_match(pattern)
         if also := [topic for topic in topics if read[topic] != pattern]:
             raise ProgramError(f"topic {also[0]!r} matches two patterns, {pattern!r} and {read[also[0]]!r}")
     for table in program.globals:
@@ -90,6 +88,13 @@ def with_topics(program: Program, found: dict[str, tuple[str, ...]]) -> Program:
             f"again: give that another name, or say a narrower pattern"
         )
     return replace(program, subtopologies=tuple(_with_topics(each, found) for each in program.subtopologies))
+
+
+def no_match(pattern: str) -> ProgramError:
+    """The error for a pattern that matches no topic."""
+    return ProgramError(
+        f"stream {pattern!r}: no topic matches this pattern. Create one, and start the application again"
+    )
 
 
 def _with_topics(subtopology: CompiledSubtopology, found: dict[str, tuple[str, ...]]) -> CompiledSubtopology:

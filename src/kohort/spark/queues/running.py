@@ -23,6 +23,7 @@ from kohort.spark.errors import ProgramError
 from kohort.spark.internals import stop_progress_bar
 from kohort.spark.jobs.session_settings import session_settings
 from kohort.spark.program.settings import AppSettings
+from kohort.spark.program.topics_there import create
 from kohort.spark.queues.compiling import CompiledQueue
 from kohort.spark.queues.consumer import QueueConsumer
 from kohort.spark.queues.counts import QueueCounts
@@ -36,6 +37,8 @@ from kohort.spark.runtime.unless_stopped import unless_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from kohort.client.config import ClientConfig
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +187,7 @@ async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool
     waiting = functools.partial(log.warning, "%s waits: %s", settings.application_id)
     async with Admin(saying_once(settings.client, waiting)) as admin:
         there = set(await admin.topics.list())
-        _check_topics(queues, there)
+        _check_topics(queues, there, settings.client)
         wanted_configs: dict[str, str] = {}
         for queue in queues:
             for key, value in _group_configs(queue).items():
@@ -209,15 +212,15 @@ async def set_up(queues: Sequence[CompiledQueue], settings: AppSettings) -> bool
         return configs.get(_RENEWAL) != "false"
 
 
-def _check_topics(queues: Sequence[CompiledQueue], there: Collection[str]) -> None:
+def _check_topics(queues: Sequence[CompiledQueue], there: Collection[str], client: ClientConfig) -> None:
     """Raises ProgramError if topics of queues are missing, which names all of them, and the queues they are of."""
     lacks = [(queue.topic, [each for each in (queue.topic, *queue.written) if each not in there]) for queue in queues]
     parts = [f"queue {name!r} lacks {', '.join(map(repr, some))}" for name, some in lacks if some]
     if not parts:
         return
     missing = [*dict.fromkeys(topic for _, some in lacks for topic in some)]
-    what, them = ("a topic isn't", "it") if len(missing) == 1 else ("topics aren't", "them")
-    raise ProgramError(f"{what} there: {'; '.join(parts)}. Create {them}: kohort topics create {' '.join(missing)}")
+    what = "a topic isn't" if len(missing) == 1 else "topics aren't"
+    raise ProgramError(f"{what} there: {'; '.join(parts)}. {create(missing, client)}")
 
 
 async def _configs_of(admin: Admin, group: ConfigResource) -> dict[str, str | None]:

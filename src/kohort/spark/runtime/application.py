@@ -92,7 +92,7 @@ async def _run(
         from kohort.spark.program.cluster_checks import check_against
         from kohort.spark.program.upgrade_plan import mark_left
 
-        joining = await check_against(admin, program, settings.group_protocol)
+        joining = await check_against(admin, program, settings.group_protocol, settings.client)
         instance.topology_epoch, instance.before = joining
         await mark_left(admin, program)
         await service.start()

@@ -19,6 +19,7 @@ from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 
 ROUTE: Final = "_route"
+_BEFORE_ALL: Final = pa.scalar(-(2**63), pa.int64())
 
 
 def merge_stage(context: StageContext, state_lookup: StateLookup) -> Stage:
@@ -74,7 +75,12 @@ def _in_time(
     if state_lookup.closed_after_ms is None or not partials.num_rows:
         return partials
     known = {partition: time for partition, time in mergers.stream_times.items() if time is not None}
-    in_order = partials.take(pc.sort_indices(partials.column(TIMESTAMP), null_placement="at_start"))
     return drop_late_partials(
-        in_order, state_lookup.store, state_lookup.closed_after_ms, StreamTimes(known), statistics
+        by_time(partials), state_lookup.store, state_lookup.closed_after_ms, StreamTimes(known), statistics
     )
+
+
+def by_time(partials: pa.RecordBatch) -> pa.RecordBatch:
+    """Those without a time first."""
+    times = pc.fill_null(partials.column(TIMESTAMP), _BEFORE_ALL)  # pyarrow has several ways to put nulls first
+    return partials.take(pc.sort_indices(times))
