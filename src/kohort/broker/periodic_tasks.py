@@ -223,7 +223,7 @@ class PeriodicTasks:
 
 
 def _enforce_retention(partition: Partition, now: int) -> None:
-    """Deletes what is too old or too much, and says so: else results with old timestamps would vanish without a word."""
+    """Deletes what is too old or too much, and says so: results with old times would vanish without a word."""
     logged, config = partition.log, partition.log.config
     first = logged.log_start_offset
     expired = logged.enforce_retention(now)

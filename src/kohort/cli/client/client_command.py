@@ -71,7 +71,7 @@ class ClientCommand(TyperCommand):
 
 
 def alike(given: str, options: Iterable[str]) -> list[str]:
-    """Long options that may be meant: those with a word that is in it, or begins it; else those that are spelt alike."""
+    """Long options that may be meant: those that are spelt alike, and those that share a word with it."""
     names = {each.removeprefix("--"): each for each in options if each.startswith("--")}
     words = given.removeprefix("--").split("-")
     same = [each for name, each in names.items() if any(_same(a, b) for a in words for b in name.split("-"))]

@@ -87,8 +87,8 @@ class ShortRetention:
         kept_ms, self._kept_ms[topic] = self._kept_ms[topic], _FOR_EVER
         length = str(timedelta(milliseconds=kept_ms)).removesuffix(", 0:00:00")
         log.warning(
-            "%s: records of %s are written to topic %s, which deletes what is older than its retention.ms=%d (%s): they "
-            "may be gone within minutes. To keep them: kohort configs alter topic %s --set retention.ms=-1",
+            "%s: records of %s are written to topic %s, which deletes what is older than its retention.ms=%d (%s): "
+            "they may be gone within minutes. To keep them: kohort configs alter topic %s --set retention.ms=-1",
             self._name, _as_text(oldest), topic, kept_ms, length, topic,
         )  # fmt: skip
 
