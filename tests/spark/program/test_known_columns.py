@@ -94,6 +94,7 @@ def test_where_columns_are_not_known_nothing_is_refused() -> None:
     made.where("amout > 0").group_by("idd")
     orders().select("id", "explode(dates)").where("idd > 0")
     StreamsApp("app").stream("lines", format="string").where("valu = ''")
+    StreamsApp("app").stream("lines", schema=5).where("valu = ''")  # type: ignore[arg-type]
 
 
 def test_a_column_as_an_attribute_or_by_its_name() -> None:

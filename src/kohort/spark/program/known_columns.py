@@ -46,10 +46,10 @@ def declared(source: SourceDef) -> tuple[str, ...] | None:
     """The columns that a source's rows have, by what is declared of it; None if that isn't all."""
     if source.registry is not None or source.key_format is not None or source.schema is None:
         return None
-    names = ddl_names(source.schema) if isinstance(source.schema, str) else tuple(source.schema.names)
+    names = ddl_names(source.schema) if isinstance(source.schema, str) else getattr(source.schema, "names", None)
     if names is None:
         return None
-    return names if source.derived is None else (*names, source.derived.name)
+    return tuple(names) if source.derived is None else (*names, source.derived.name)
 
 
 def ddl_names(schema: str) -> tuple[str, ...] | None:
