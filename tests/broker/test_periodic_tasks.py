@@ -22,6 +22,8 @@ from kohort.log.compaction import CompactionPlan
 from tests.broker.conftest import Run
 from tests.log.batches import batch
 
+DAY_OF_2013 = 1_356_998_400_000  # ms since 1970: 2013-01-01
+
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 
 
@@ -123,6 +125,34 @@ def test_one_compaction_that_fails_leaves_the_others(
 
     with_server(test)
     assert "nobody has thought of that" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("config", "timestamp", "newest", "reason"),
+    [
+        ("retention.ms", DAY_OF_2013, "2013-01-01T00:00:00Z", "retention.ms=604800000"),
+        ("retention.bytes", 2**62, str(2**62), "retention.bytes=1"),
+    ],
+)
+def test_what_retention_deletes_is_said(
+    with_server: Run, caplog: pytest.LogCaptureFixture, config: str, timestamp: int, newest: str, reason: str
+) -> None:
+    caplog.set_level("INFO", "kohort.broker.periodic_tasks")
+
+    async def test(server: Server) -> None:
+        configs = {config: reason.partition("=")[2], "message.timestamp.after.max.ms": str(2**63 - 1)}
+        partition, _ = server.broker.topics.create("results", 2, configs).partitions
+        partition.log.config = replace(partition.log.config, segment_bytes=100)
+        for _ in range(3):
+            partition.log.append(batch([(b"key", b"value")] * 2, timestamp=timestamp), now=server.now())
+        partition.log.append(batch([(b"key", b"value")] * 2, timestamp=server.now()), now=server.now())
+        for _ in range(2):
+            await server.broker.periodic_tasks.enforce_retention()
+
+    with_server(test)
+    assert [each.getMessage() for each in caplog.records] == [
+        f"records deleted topic=results partition=0 from=0 to=5 records=6 newest={newest} reason={reason}"
+    ]
 
 
 def test_checkpoints_that_cannot_be_written(

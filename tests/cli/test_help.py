@@ -48,6 +48,20 @@ def test_what_is_wanted_is_said_in_words(name: str) -> None:
     assert all("\n" not in paragraph for paragraph in command.help.split("\n\n"))
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("--max", "--max-messages"),
+        ("--limit", "--max-messages"),
+        ("--beginning", "--from-beginning"),
+        ("--qiet", "--quiet"),
+    ],
+)
+def test_an_option_that_is_not_there_has_the_one_suggested_that_is_meant(given: str, meant: str) -> None:
+    said = " ".join(invoke("consume", "words", given).stderr.split())
+    assert f"No such option: {given} (Possible options: {meant})" in said
+
+
 @pytest.mark.parametrize("command", [("console",), ("groups", "describe"), ("perf", "e2e")])
 def test_no_name_is_cut_off_in_a_narrow_terminal(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)

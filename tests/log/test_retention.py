@@ -79,19 +79,19 @@ def test_an_old_segment_rolls_by_itself(tmp_path: Path) -> None:
 
 def test_old_segments_are_deleted(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=3 * HOUR)
-    assert log.enforce_retention(NOW + 9 * HOUR) == 6
+    assert log.enforce_retention(NOW + 9 * HOUR).number == 6
     assert (log.log_start_offset, bases(log)) == (12, [12, 14, 16, 18])
     assert files(tmp_path) == {f"{base:020}" for base in (12, 14, 16, 18)}
     assert [record.offset for record in records_of(log)] == list(range(12, 20))
-    assert log.enforce_retention(NOW + 9 * HOUR) == 0
+    assert log.enforce_retention(NOW + 9 * HOUR).number == 0
 
 
 def test_when_all_is_old_the_log_is_empty(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=HOUR)
-    assert log.enforce_retention(NOW + 99 * HOUR) == 10
+    assert log.enforce_retention(NOW + 99 * HOUR).number == 10
     assert (log.log_start_offset, log.log_end_offset, log.size) == (20, 20, 0)
     assert log.append(batch(), now=NOW).base_offset == 20
-    assert log.enforce_retention(NOW) == 0
+    assert log.enforce_retention(NOW).number == 0
     log.close()
     assert open_log(tmp_path).log_start_offset == 20
 
@@ -100,15 +100,15 @@ def test_too_much_is_deleted(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=-1, retention_bytes=0)
     size = log.size // 10
     log.config = log.config.__class__(retention_ms=-1, retention_bytes=4 * size)
-    assert log.enforce_retention(NOW) == 6
+    assert log.enforce_retention(NOW).number == 6
     assert (log.size, bases(log)) == (4 * size, [12, 14, 16, 18])
     log.config = log.config.__class__(retention_ms=-1, retention_bytes=4 * size - 1)
-    assert log.enforce_retention(NOW) == 0  # what is left must not be less than asked for
+    assert log.enforce_retention(NOW).number == 0  # what is left must not be less than asked for
 
 
 def test_nothing_without_the_policy(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=1, retention_bytes=1, cleanup_policy=frozenset({"compact"}))
-    assert log.enforce_retention(NOW + 99 * HOUR) == 0
+    assert log.enforce_retention(NOW + 99 * HOUR).number == 0
 
 
 def test_nothing_above_the_high_watermark(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_nothing_above_the_high_watermark(tmp_path: Path) -> None:
         log.append(batch(2), now=NOW)
         if number == 1:
             log.flush()
-    assert log.enforce_retention(NOW + HOUR) == 2
+    assert log.enforce_retention(NOW + HOUR).number == 2
     assert log.log_start_offset == 4
 
 
@@ -127,7 +127,7 @@ def test_records_without_timestamps_are_as_old_as_the_file(tmp_path: Path) -> No
         log.append(batch(2, timestamp=-1), now=NOW)
     oldest = tmp_path / "topic-0" / "00000000000000000000.log"
     os.utime(oldest, (NOW / 1000, NOW / 1000))
-    assert log.enforce_retention(NOW + 1001) == 1
+    assert log.enforce_retention(NOW + 1001).number == 1
 
 
 def test_delete_records(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_segments_before_the_start_are_deleted(tmp_path: Path) -> None:
     log = filled(tmp_path, cleanup_policy=frozenset({"compact"}))
     log.close()
     log = Log.open(tmp_path / "topic-0", log.config, now=NOW, clean=True, log_start_offset=7)
-    assert (log.log_start_offset, log.enforce_retention(NOW), bases(log)[0]) == (7, 3, 6)
-    assert log.enforce_retention(NOW) == 0
+    assert (log.log_start_offset, log.enforce_retention(NOW).number, bases(log)[0]) == (7, 3, 6)
+    assert log.enforce_retention(NOW).number == 0
 
 
 @pytest.mark.parametrize("clean", [True, False])

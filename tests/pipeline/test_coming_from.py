@@ -108,6 +108,27 @@ def test_a_punctuator(kohort_test_driver: Start) -> None:
     assert say("that", 2.5) == [("be", 2)]
 
 
+def test_a_whole_job(kohort_test_driver: Start) -> None:
+    driver = started(kohort_test_driver, "structured-streaming", "A whole job")
+    driver.pipe("products", [{"product": "tea", "category": "drinks"}, {"product": "jam", "category": "food"}])
+    orders = [("tea", 2.0, 5), ("jam", 1.0, 10), ("tea", 3.0, 59), ("tea", 0.0, 30), ("pen", 1.0, 30)]
+    driver.pipe("orders", [{"product": name, "amount": amount, "at": at(when)} for name, amount, when in orders])
+    driver.pipe("orders", [{"product": "tea", "amount": 1.0, "at": at(71)}])
+    found = [
+        (start_of(row), row["until"], row["category"], row["n"], row["total"])
+        for row in driver.output("orders-by-category")
+    ]
+    until = "2013-01-01T01:00:00.000Z"
+    assert sorted(found) == [(0, until, "drinks", 2, 5.0), (0, until, "food", 1, 1.0)]
+
+
+def test_the_whole_job_of_structured_streaming_is_python() -> None:
+    text = (DOCS / "coming-from-structured-streaming.md").read_text()
+    found = re.search(r"^## A whole job\n.*?```text\n(.*?)```", text, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    compile(found[1], "coming-from-structured-streaming.md", "exec")
+
+
 def test_words_in_windows(kohort_test_driver: Start) -> None:
     driver = started(kohort_test_driver, "structured-streaming", "Words in windows")
     driver.pipe("words", [{"word": "cat", "at": at(12)}, {"word": "cat", "at": at(14)}, {"word": "dog", "at": at(40)}])

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kohort.broker.dynamic_config import DynamicConfig
@@ -119,7 +120,7 @@ class PeriodicTasks:
             if partition.offline is None and not partition.topic.deleted:
                 try:
                     partition.log.roll_if_due(now)
-                    partition.log.enforce_retention(now)
+                    _enforce_retention(partition, now)
                 except KafkaError as error:
                     log.error("retention of %s failed: %s", partition, error)
             if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
@@ -219,3 +220,27 @@ class PeriodicTasks:
             await schedule.task.run()
         except Exception:
             log.exception("%s failed", getattr(schedule.task.run, "__name__", "a periodic task"))
+
+
+def _enforce_retention(partition: Partition, now: int) -> None:
+    """Deletes what is too old or too much, and says so: results with old times would vanish without a word."""
+    logged, config = partition.log, partition.log.config
+    first = logged.log_start_offset
+    expired = logged.enforce_retention(now)
+    records = logged.log_start_offset - first
+    if records:
+        why = [f"retention.ms={config.retention_ms}"] if expired.by_age else []
+        why += [f"retention.bytes={config.retention_bytes}"] if expired.by_age < expired.number else []
+        log.info(
+            "records deleted topic=%s partition=%d from=%d to=%d records=%d newest=%s reason=%s",
+            partition.topic.name, partition.index, first, first + records - 1, records,
+            _as_text(expired.newest), " ".join(why),
+        )  # fmt: skip
+
+
+def _as_text(at: int) -> str:
+    """A time (ms since 1970) as people read it; clients may have sent one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return str(at)

@@ -24,7 +24,7 @@ from kohort.log.lookup import (
 from kohort.log.losses import valid_in
 from kohort.log.producer_state import EndTransactionMarker
 from kohort.log.recovery import ended_transaction, load, new_log
-from kohort.log.retention import deletable
+from kohort.log.retention import Expired, deletable
 from kohort.log.scan import ScannedBatch
 from kohort.log.scrub import SegmentScrub
 from kohort.log.segment import DamagedSegmentError, Segment
@@ -388,18 +388,18 @@ class Log(LocalLog):
             self._advance_start(before, segments.number_of(before))
         return self.log_start_offset
 
-    def enforce_retention(self, now: int) -> int:
-        """Deletes segments by retention.ms and retention.bytes, and returns how many; may roll the active one."""
+    def enforce_retention(self, now: int) -> Expired:
+        """Deletes segments by retention.ms and retention.bytes, and returns which; may roll the active one."""
         self._check()
         with self._storing("cleaned"):
-            number = deletable(self._segments, self.config, self.high_watermark, self.log_end_offset, now)
-            if number == len(self._segments):
+            expired = deletable(self._segments, self.config, self.high_watermark, self.log_end_offset, now)
+            if expired.number == len(self._segments):
                 self._roll(now)
             # A crash may have left segments before the log start offset.
-            number = max(number, self._segments.number_of(self.log_start_offset))
+            number = max(expired.number, self._segments.number_of(self.log_start_offset))
         if number:
             self._advance_start(max(self.log_start_offset, self._segments[number].base_offset), number)
-        return number
+        return expired._replace(number=number)
 
     def _advance_start(self, offset: int, number: int) -> None:
         """Advances the log start offset, and deletes the first `number` segments."""

@@ -46,6 +46,16 @@ def test_the_line() -> None:
     assert "  subtopology 1 is stopped: record 5 is bad" in shown(line)
 
 
+def test_rows_that_go_through_a_repartition_topic_are_counted_apart() -> None:
+    overview = Overview(Clock())
+    overview.epoch(epoch(0.0, records=1_200, took_ms=480))
+    overview.epoch(epoch(0.0, ["1_0"], records=1_100, took_ms=480, again=True))
+    overview.epoch(epoch(0.0, ["1_0"], records=30, took_ms=480, input="airports"))
+    (line,) = shown(ProgressLine("flights", overview))
+    assert line.startswith("flights starting  1,230 records  2,500/s  1,100 repartitioned  lag here 0  ")
+    assert overview.health_page()["records"] == 1_230
+
+
 def test_the_line_of_an_instance_without_tasks_says_no_lag() -> None:
     """What is left to read is others' then, or whose who comes next."""
     overview = Overview(Clock())

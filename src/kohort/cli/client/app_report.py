@@ -1,7 +1,8 @@
 """Streams applications as tables and as JSON: their groups, stores and internal topics.
 
 Stores are known by what committed offsets say, which Kohort's applications write, and by the changelogs of the group's
-topology, which others have, too. Their changelogs count records, of which compaction has left some: a bound for keys.
+topology, which others have, too. Their changelogs are counted in offsets, which markers of transactions have, too, and
+records that compaction has removed: a bound for keys.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class StoreReport:
         columns: what is kept; () if no offset tells.
         left: whether the program that ran last hasn't got it.
         changelog: its topic; None if it isn't there.
-        records: of the changelog.
+        records: offsets of the changelog: records at most, as markers of transactions and gaps of compaction have some.
     """
 
     store: str
@@ -219,7 +220,7 @@ def app_tables(report: AppReport) -> list[RenderableType]:
     if report.stores:
         shown.append(
             table(
-                ("Store", "Made of", "Columns", "", ">Records of its changelog"),
+                ("Store", "Made of", "Columns", "", ">Offsets of its changelog"),
                 (
                     (
                         each.store,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
@@ -13,6 +15,9 @@ from kohort.cli.client import completion
 from kohort.cli.client.profiles import CLUSTER, named_by_option, readers_told
 
 __all__ = ["ClientCommand", "with_cluster_option"]
+
+_HOW_MANY: Final = frozenset(("count", "limit", "max", "num", "number"))
+"""Words by which programs call how many they take at most."""
 
 
 def _choose(value: str | None) -> str | None:
@@ -54,6 +59,28 @@ class ClientCommand(TyperCommand):
                 option.opts = ["-c"]
             params.insert(at, option)
         super().__init__(*arguments, **{**settings, "params": params, "help": _unwrapped(settings.get("help"))})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The same, but an option that isn't there has those suggested that share a word with it."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if (given := getattr(error, "option_name", None)) and hasattr(error, "possibilities"):
+                error.possibilities = alike(given, [name for each in self.params for name in each.opts])
+            raise
+
+
+def alike(given: str, options: Iterable[str]) -> list[str]:
+    """Long options that may be meant: those that are spelt alike, and those that share a word with it."""
+    names = {each.removeprefix("--"): each for each in options if each.startswith("--")}
+    words = given.removeprefix("--").split("-")
+    same = [each for name, each in names.items() if any(_same(a, b) for a in words for b in name.split("-"))]
+    spelt = [names[name] for name in get_close_matches(given.removeprefix("--"), names)]
+    return [*spelt, *(each for each in same if each not in spelt)]
+
+
+def _same(given: str, word: str) -> bool:
+    return (len(given) > 2 and word.startswith(given)) or {given, word} <= _HOW_MANY
 
 
 def _unwrapped(text: str | None) -> str | None:

@@ -35,6 +35,7 @@ class EpochDone:
             `store_ms` to write to stores what is committed. Of `job_ms`, `merge_ms` are after Spark, where results meet
             what stores have; of `commit_ms`, `send_ms` are before the commit itself.
         positions: the offsets that the tasks read next: {"flights-0": 5000}.
+        again: whether these records are rows that the application has sent itself, to a repartition topic.
         reads: how the job's tasks read their splits. Journals are without it.
     """
 
@@ -58,6 +59,7 @@ class EpochDone:
     merge_ms: float = 0.0
     send_ms: float = 0.0
     store_ms: float = 0.0
+    again: bool = False
     reads: Sequence[Read] = ()
 
 

@@ -22,6 +22,7 @@ class SubtopologyTotals:
 
     Attributes:
         epochs, records, bytes, out_records, dropped, late: sums; `reasons` counts the dropped records by reason.
+        again: how many of the records were rows that the application had sent itself, to a repartition topic.
         lag: records left to read, those of tables too, as of the last epoch.
         positions: the offsets that its tasks read next, by "topic-partition".
         last: its last epoch.
@@ -30,6 +31,7 @@ class SubtopologyTotals:
     last: EpochDone
     epochs: int = 0
     records: int = 0
+    again: int = 0
     bytes: int = 0
     out_records: int = 0
     dropped: int = 0
@@ -43,6 +45,7 @@ class SubtopologyTotals:
         self.last = done
         self.epochs += 1
         self.records += done.records
+        self.again += done.records if done.again else 0
         self.bytes += done.bytes
         self.out_records += done.out_records
         self.dropped += done.dropped
@@ -130,8 +133,13 @@ class Overview(Listener):
 
     @property
     def records(self) -> int:
-        """Records read since the start."""
-        return sum(totals.records for totals in list(self.subtopologies.values()))
+        """Records read since the start, of topics that are the user's: each once."""
+        return sum(totals.records - totals.again for totals in list(self.subtopologies.values()))
+
+    @property
+    def again(self) -> int:
+        """Rows read since the start that the application had sent itself, to repartition topics."""
+        return sum(totals.again for totals in list(self.subtopologies.values()))
 
     @property
     def lag(self) -> int:
@@ -149,9 +157,9 @@ class Overview(Listener):
         return {subtopology: max(0.0, now - lag.at) for subtopology, lag in self._measured_lags().items()}
 
     def rate(self) -> float:
-        """Records a second, over the last ten seconds."""
+        """Records a second, over the last ten seconds, of topics that are the user's."""
         now = self.clock()
-        return sum(totals.rate(now) for totals in list(self.subtopologies.values()))
+        return sum(totals.rate(now) for totals in list(self.subtopologies.values()) if not totals.again)
 
     def state(self) -> str:
         """Returns starting, running, restoring, waiting, stopped (a subtopology is) or failing."""

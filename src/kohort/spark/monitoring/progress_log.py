@@ -168,10 +168,12 @@ def _is_logged(level: int) -> bool:
 def summary(overview: Overview) -> str:
     """Records, rate, lag, the last epoch and tasks by role: "1,200 records  400/s  lag here 0  …".
 
-    The lag is of the instance's own tasks; in the end the group's, too.
+    Rows that come out of repartition topics are counted apart: a user has written them once. The lag is of the
+    instance's own tasks; in the end the group's, too.
     """
     now = overview.now
     texts = [several(overview.records, "record"), f"{overview.rate():,.0f}/s"]
+    texts += [f"{overview.again:,} repartitioned"] if overview.again else []
     if overview.group_lag is not None:
         texts.append(f"lag of the group {overview.group_lag:,}")
     elif now is None or now.active or overview.lag:  # without tasks, the lag is another instance's

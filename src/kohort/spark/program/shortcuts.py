@@ -6,12 +6,13 @@ Each is a function from DataFrame to DataFrame that messages call by its `label`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import column_text
+from kohort.spark.program.known_columns import alias, selected
 from kohort.spark.program.missing_methods import Advised
 
 if TYPE_CHECKING:
@@ -29,10 +30,16 @@ __all__ = ["Shortcuts"]
 
 @dataclass(frozen=True, eq=False)
 class Shortcut:
-    """A transform that a shortcut makes. `label`: as it was written."""
+    """A transform that a shortcut makes.
+
+    Attributes:
+        label: as it was written.
+        columns: the columns that rows have afterwards, by those before; None if that isn't known.
+    """
 
     label: str
     function: Callable[[DataFrame], DataFrame]
+    columns: Callable[[tuple[str, ...]], tuple[str, ...] | None] = lambda _: None
 
     def __call__(self, rows: DataFrame) -> DataFrame:
         return self.function(rows)
@@ -45,6 +52,13 @@ class Shortcuts(Advised, ABC):
     def transform(self, function: Callable[[DataFrame], DataFrame]) -> Self:
         """The stream that a function makes of this one."""
 
+    def _check(self, what: str, given: Iterable[Expression], more: Iterable[str] = ()) -> None:
+        """Refuses expressions with misspelt columns, where the columns are known. `more`: others that may be named.
+
+        Raises:
+            ProgramError: there is one.
+        """
+
     def where(self, condition: Expression) -> Self:
         """The rows of which a condition is true.
 
@@ -55,9 +69,9 @@ class Shortcuts(Advised, ABC):
             ProgramError: it is neither.
         """
         check_expression("where", condition)
-        return self.transform(
-            Shortcut(f"where({shown_expression(condition)})", lambda rows: rows.where(column_of(rows, condition)))
-        )
+        self._check("where", [condition])
+        label = f"where({shown_expression(condition)})"
+        return self.transform(Shortcut(label, lambda rows: rows.where(column_of(rows, condition)), lambda known: known))
 
     def select(self, *columns: Expression) -> Self:
         """The rows with these columns alone.
@@ -68,7 +82,9 @@ class Shortcuts(Advised, ABC):
         Raises:
             ProgramError: there are none, or one is neither.
         """
-        return self.transform(Shortcut(*selected_columns(columns)))
+        label, function = selected_columns(columns)
+        self._check("select", columns, [alias(each) or "" for each in columns if isinstance(each, str)])
+        return self.transform(Shortcut(label, function, lambda known: selected(known, columns)))
 
     def with_columns(self, columns: Mapping[str, Expression] | None = None, /, **more: Expression) -> Self:
         """The rows with columns more, or others in place of those of the same name.
@@ -82,7 +98,10 @@ class Shortcuts(Advised, ABC):
         Raises:
             ProgramError: there are none, or one is neither.
         """
-        return self.transform(Shortcut(*named_columns(columns, more)))
+        label, function = named_columns(columns, more)
+        named = {**(columns or {}), **more}
+        self._check("with_columns", named.values(), named)
+        return self.transform(Shortcut(label, function, lambda known: (*known, *named)))
 
     def branch(self, **conditions: Expression | None) -> dict[str, Self]:
         """Streams by conditions: each row is in the first one whose condition is true of it.
@@ -104,6 +123,7 @@ class Shortcuts(Advised, ABC):
         for each in conditions.values():
             if each is not None:
                 check_expression("branch", each)
+                self._check("branch", [each])
         taken: list[Expression] = []
         streams: dict[str, Self] = {}
         for name, condition in conditions.items():
@@ -154,7 +174,8 @@ def _first_match(name: str, condition: Expression | None, taken: Sequence[Expres
             rows = rows.where(~F.coalesce(column_of(rows, each), F.lit(False)))
         return rows if condition is None else rows.where(column_of(rows, condition))
 
-    return Shortcut(f"branch({name}={'None' if condition is None else shown_expression(condition)})", function)
+    label = f"branch({name}={'None' if condition is None else shown_expression(condition)})"
+    return Shortcut(label, function, lambda known: known)
 
 
 def check_expression(what: str, given: object) -> None:

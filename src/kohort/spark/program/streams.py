@@ -18,11 +18,13 @@ from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.emission import AtMostEvery, Emit
 from kohort.spark.program.function_definitions import FunctionDef, Timers, function_def
 from kohort.spark.program.join_arguments import added_columns, matched_columns
+from kohort.spark.program.known_columns import check_name as check_column
+from kohort.spark.program.known_columns import check_text, declared
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.operations import Dedupe, Latest, Top
 from kohort.spark.program.registries import output_registry, used_registry
 from kohort.spark.program.settings import check_name
-from kohort.spark.program.shortcuts import Expression, Shortcuts, check_expression
+from kohort.spark.program.shortcuts import Expression, Shortcut, Shortcuts, check_expression
 from kohort.spark.program.sliding_windows import SlidingSpec
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.state_definitions import StateDef
@@ -746,7 +748,9 @@ class Stream(Shortcuts):
             raise ProgramError(f"repartition(partitions={partitions!r}): a whole number, or 0 to leave it open")
         if name is not None:
             check_name("repartition(name)", name)
-        return Stream(self._graph, RepartitionDef(self, column_names("repartition", columns), name, partitions))
+        names = column_names("repartition", columns)
+        self._check_names("repartition", names)
+        return Stream(self._graph, RepartitionDef(self, names, name, partitions))
 
     def group_by(self, *by: str | WindowSpec | SessionSpec) -> GroupedStream:
         """Group by columns, and by a window of time if there is one: `group_by("origin", window("at", "1 hour"))`, or
@@ -766,7 +770,9 @@ class Stream(Shortcuts):
                 "group_by needs a column: all rows in one group would be one task's. "
                 'For totals add a constant in a transform, as .withColumn("all", lit(1)), and group by it'
             )
-        return GroupedStream(self, column_names("group_by", names), windows[0] if windows else None)
+        columns = column_names("group_by", names)
+        self._check_names("group_by", columns)
+        return GroupedStream(self, columns, windows[0] if windows else None)
 
     def dedupe(self, *columns: str, within: Duration | None = None, name: str | None = None) -> Stream:
         """The stream without rows that are there already, by these columns: the first row of each key passes.
@@ -785,6 +791,7 @@ class Stream(Shortcuts):
             ProgramError: arguments that can't be.
         """
         by = column_names("dedupe", columns)
+        self._check_names("dedupe", by)
         return GroupedStream(self, by, None)._kept(Dedupe(kept_ms("within", within), within == FOREVER), name)
 
     def to(
@@ -839,6 +846,7 @@ class Stream(Shortcuts):
         if topic is not None and not isinstance(topic, str):
             raise ProgramError(f'to({topic!r}): a topic is a text; where a column names it, say to(column="its name")')
         output = output_of(topic or "", key, format, schema, column)
+        self._check_names(f"{_to(topic, column)}: key", output.key or ())
         if tombstone is not None and key is None:
             raise ProgramError(f"{_to(topic, column)}: a tombstone deletes its key's value, so say key=, too")
         where = _to(topic, column)
@@ -884,7 +892,51 @@ class Stream(Shortcuts):
         self._graph.ends.append(ForEachBatchDef(self, function))
         return self
 
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, name: object) -> None:
+            raise TypeError(f"a stream has no [{name!r}]: {_naming(str(name))}")
+
+    def _source(self) -> str:
+        """What it is made of, as messages begin."""
+        origin = self._origin
+        while isinstance(origin, RepartitionDef):
+            origin = origin.parent._origin
+        return f"stream {origin.topic!r}" if isinstance(origin, SourceDef) else repr(self)
+
+    def _known(self) -> tuple[str, ...] | None:
+        """The columns that the program's text shows; None if it doesn't show all."""
+        match self._origin:
+            case SourceDef() as source:
+                known = declared(source)
+            case RepartitionDef(parent=parent):
+                known = parent._known()
+            case _:
+                known = None
+        for step in self._steps:
+            if isinstance(step, TransformDef) and isinstance(step.function, Shortcut):
+                known = None if known is None else step.function.columns(known)
+            elif not isinstance(step, PeekDef) and not (
+                isinstance(step, ProcessDef) and isinstance(step.operation, Dedupe)
+            ):
+                return None
+        return known
+
+    def _check(self, what: str, given: Iterable[Expression], more: Iterable[str] = ()) -> None:
+        if (known := self._known()) is not None:
+            columns = tuple(dict.fromkeys((*known, *(each for each in more if each))))
+            for each in given:
+                if isinstance(each, str):
+                    check_text(what, each, columns, self._source())
+
+    def _check_names(self, what: str, names: Iterable[str]) -> None:
+        if (known := self._known()) is not None:
+            for each in names:
+                check_column(f"{what} {each!r}", each, known, self._source())
+
     def _advice(self, name: str) -> str:
+        if name in (self._known() or ()):
+            return _naming(name)
         if name in ("agg", "aggregate", "aggregate_arrow"):
             return "group it first, as .group_by(…).aggregate(…)"
         if name.lower() == "groupby":
@@ -1337,6 +1389,11 @@ def _table_join(
     if name is not None:
         check_name("join(name)", name)
     return TableJoinDef(upserts, matched_columns(on), how, *added_columns(columns, prefix), name, versions)
+
+
+def _naming(column: str) -> str:
+    """How a column is named."""
+    return f'columns are named in text, as .where("{column} IS NOT NULL"), or by Spark\'s F.col({column!r})'
 
 
 def _not_groupable(given: object) -> str:

@@ -47,12 +47,18 @@ class EpochCommitter:
     Args:
         make: a new producer; it fences the one before.
         cluster: to look up how many partitions topics have.
+        look: called with a topic and the records that it gets, but for state.
     """
 
     def __init__(
-        self, make: Callable[[], Producer], cluster: Cluster, member: StreamsMember, probe: Probe = unprobed
+        self,
+        make: Callable[[], Producer],
+        cluster: Cluster,
+        member: StreamsMember,
+        probe: Probe = unprobed,
+        look: Callable[[str, pa.Table], None] = lambda topic, records: None,
     ) -> None:
-        self._make, self._cluster, self._member, self._probe = make, cluster, member, probe
+        self._make, self._cluster, self._member, self._probe, self._look = make, cluster, member, probe, look
         self._producer: Producer | None = None
         self._opening = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
@@ -95,6 +101,7 @@ class EpochCommitter:
             await self._table(producer, topic, await self._routed(topic, table))
         for topic, table in writes.sent:
             await self._table(producer, topic, table)
+            self._look(topic, table)
         self._changelogs = {}
         for (store, topic, partition), table in writes.changelogs.items():
             self._changelogs[store, partition] = await self._table(producer, topic, table, partition)

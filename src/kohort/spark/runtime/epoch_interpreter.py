@@ -12,7 +12,7 @@ from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.errors import ApplicationError
-from kohort.spark.monitoring.events import EpochDone, Listener
+from kohort.spark.monitoring.events import STREAM, EpochDone, Listener
 from kohort.spark.runtime.chain import Chain
 from kohort.spark.runtime.chain_epochs import ChainEpochs
 from kohort.spark.runtime.chain_runner import ChainRunner
@@ -212,6 +212,7 @@ class EpochInterpreter:
                 took_ms=(now - began) * 1000, job_ms=(sending - began) * 1000, merge_ms=self.runner(name).merge_ms,
                 commit_ms=(storing - sending) * 1000, send_ms=(committing - sending) * 1000,
                 store_ms=(now - storing) * 1000, reads=tuple(statistics.reads),
+                again=epoch.plan.input == STREAM and self._manager.epochs[name].chain.inputs[name].repartitioned,
                 positions={
                     str(at): offsets[at].offset
                     for each in epoch.plan.ranges

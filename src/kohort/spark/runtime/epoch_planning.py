@@ -50,12 +50,14 @@ class SubtopologyInputs:
         tables: those of its tables, by the tables' names.
         others: of the stream, too. A task reads its partition of each, if there is one.
         together: whether an epoch reads all topics of the stream, as sides of a join, and not one after the other.
+        repartitioned: whether its stream is of rows that the application has sent itself, to a repartition topic.
     """
 
     stream: str | None
     tables: Mapping[str, str]
     others: tuple[str, ...] = ()
     together: bool = False
+    repartitioned: bool = False
 
     @property
     def streams(self) -> tuple[str, ...]:

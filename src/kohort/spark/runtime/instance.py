@@ -51,6 +51,7 @@ from kohort.spark.runtime.local_task import tasks_now
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.repartition_purging import purge_repartition_topics
+from kohort.spark.runtime.short_retention import ShortRetention
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
 from kohort.spark.runtime.under_way import UnderWay
@@ -331,6 +332,10 @@ class Instance:
             plan, member, self.stores, self.changelogs, self.ends, dangling, self._listener, self._probe, self.before
         )
 
+        retention = ShortRetention(
+            plan.application_id, self.admin, lambda work: self._beside(work, "retention"), plan.repartition_topics
+        )
+
         def make_runner(chain: Chain) -> ChainRunner:
             def make_producer() -> Producer:
                 return Producer(
@@ -343,7 +348,7 @@ class Instance:
             return ChainRunner(
                 chain,
                 self._make_jobs,
-                EpochCommitter(make_producer, self.cluster, member, self._probe),
+                EpochCommitter(make_producer, self.cluster, member, self._probe, retention.look),
                 self.stores.of,
                 self._probe,
             )
