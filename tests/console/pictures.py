@@ -31,10 +31,13 @@ TEXT: Final = "Text"
 """The key of a page's text in a picture."""
 
 PARTS: Final = 24
-"""Of a picture's width, and of its height, that are compared by their brightness."""
+"""Of a picture's width, and of its height, that are compared by their colour."""
 
-MOST_OFF: Final = 3.0
-"""How much brighter or darker they may be on average, of 255: fonts and edges may be another machine's."""
+MOST_OFF: Final = 9
+"""How much more or less red, green or blue one of them may be, of 255. Times that change and fewer colours make 7; wider
+cells, a larger font, links or words of another colour 10 to 50 somewhere, and less than 4 on average. With other fonts
+than on Debian all differ: make them anew there.
+"""
 
 
 class Picture(NamedTuple):
@@ -110,8 +113,8 @@ class Made(NamedTuple):
         then, now = _text(stored).splitlines(), _text(self.png).splitlines()
         if then != now:
             return "\n".join(difflib.unified_diff(then, now, "the picture", "the page", lineterm="", n=1))
-        off = [abs(one - other) for one, other in zip(_look(stored), _look(self.png), strict=True)]
-        return f"{sum(off) / len(off):.1f} of 255 brighter or darker" if sum(off) > MOST_OFF * len(off) else ""
+        off = max(abs(one - other) for one, other in zip(_look(stored), _look(self.png), strict=True))
+        return f"a part has another colour, by {off} of 255" if off > MOST_OFF else ""
 
 
 async def pictures(wanted: Iterable[Picture]) -> dict[str, Made]:
@@ -178,10 +181,10 @@ def _text(png: bytes) -> str:
 
 
 def _look(png: bytes) -> bytes:
-    """How a picture looks from afar: the brightness of its parts, which the edges of letters hardly change."""
+    """How a picture looks from afar: the red, green and blue of its parts, which edges of letters hardly change."""
     from PIL import Image
 
-    return Image.open(io.BytesIO(png)).convert("L").resize((PARTS, PARTS), Image.Resampling.BOX).tobytes()
+    return Image.open(io.BytesIO(png)).convert("RGB").resize((PARTS, PARTS), Image.Resampling.BOX).tobytes()
 
 
 def _without_times(text: str) -> str:
