@@ -34,9 +34,9 @@ PARTS: Final = 24
 """Of a picture's width, and of its height, that are compared by their colour."""
 
 MOST_OFF: Final = 9
-"""How much more or less red, green or blue one of them may be, of 255. Times that change and fewer colours make 7; wider
-cells, a larger font, links or words of another colour 10 to 50 somewhere, and less than 4 on average. With other fonts
-than on Debian all differ: make them anew there.
+"""How much more or less red, green or blue one of them may be, of 255. Times that change and fewer colours make 7;
+wider cells, a larger font, links or words of another colour 10 to 50 somewhere, and less than 4 on average. With other
+fonts than on Debian all differ: make them anew there.
 """
 
 
