@@ -31,12 +31,14 @@ TEXT: Final = "Text"
 """The key of a page's text in a picture."""
 
 PARTS: Final = 24
-"""Of a picture's width, and of its height, that are compared by their colour."""
+"""Of a picture's width, and of its height, that are compared by how they look."""
 
-MOST_OFF: Final = 9
-"""How much more or less red, green or blue one of them may be, of 255. Times that change and fewer colours make 7;
-wider cells, a larger font, links or words of another colour 10 to 50 somewhere, and less than 4 on average. With other
-fonts than on Debian all differ: make them anew there.
+MOST_OFF: Final = {"L": 6, "RGB": 20}
+"""How much brighter or darker (L), more or less red, green or blue (RGB) one of them may be, of 255.
+
+Times that change make 3 and 12; wider cells, a larger font or bold words 8 to 46 (L) on most pages, links of another
+colour 19 to 48 (RGB), and all of it less than 5 on average. With other fonts than on Debian all differ: make them anew
+there.
 """
 
 
@@ -113,8 +115,11 @@ class Made(NamedTuple):
         then, now = _text(stored).splitlines(), _text(self.png).splitlines()
         if then != now:
             return "\n".join(difflib.unified_diff(then, now, "the picture", "the page", lineterm="", n=1))
-        off = max(abs(one - other) for one, other in zip(_look(stored), _look(self.png), strict=True))
-        return f"a part has another colour, by {off} of 255" if off > MOST_OFF else ""
+        for mode, most in MOST_OFF.items():
+            off = max(abs(one - other) for one, other in zip(_look(stored, mode), _look(self.png, mode), strict=True))
+            if off > most:
+                return f"a part looks otherwise, by {off} of 255"
+        return ""
 
 
 async def pictures(wanted: Iterable[Picture]) -> dict[str, Made]:
@@ -180,11 +185,12 @@ def _text(png: bytes) -> str:
     return str(image.info.get(TEXT, ""))
 
 
-def _look(png: bytes) -> bytes:
-    """How a picture looks from afar: the red, green and blue of its parts, which edges of letters hardly change."""
+def _look(png: bytes, mode: str) -> bytes:
+    """How a picture looks from afar: brightness or colours of its parts, which the edges of letters hardly change."""
     from PIL import Image
 
-    return Image.open(io.BytesIO(png)).convert("RGB").resize((PARTS, PARTS), Image.Resampling.BOX).tobytes()
+    image = Image.open(io.BytesIO(png)).convert("RGB").convert(mode)
+    return image.resize((PARTS, PARTS), Image.Resampling.BOX).tobytes()
 
 
 def _without_times(text: str) -> str:
