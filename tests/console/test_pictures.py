@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -50,3 +51,11 @@ def test_each_shows_what_its_page_shows_now() -> None:
     stale = {name: said for name, each in made.items() if (said := each.against(stored[name]))}
     assert not stale, f"run 'python -m tests.console.pictures': {stale}"
     assert "-Topics" in made["groups"].against(stored["topics"]).splitlines()  # that they differ would be seen
+    topic = next(each for each in PICTURES if each.name == "topic")
+    older = asyncio.run(pictures([topic._replace(first=with_wider_cells)]))["topic"]
+    assert "looks otherwise" in older.against(stored["topic"])  # and that they only look otherwise
+
+
+async def with_wider_cells(page: Any) -> None:
+    """By the page's own stylesheet: it takes no other."""
+    await page.evaluate("document.styleSheets[0].insertRule('td, th { padding: 0.5rem !important }', 0)")

@@ -53,6 +53,15 @@ def test_consume_from(begin: list[str], expected: str, server: Server, topic: st
     )
 
 
+def test_compresses(server: Server, new_topic: NewTopic) -> None:
+    """Debian's librdkafka does only where Produce begins at 0 in ApiVersions, and says so only when it is asked."""
+    topic = new_topic(1)
+    for codec in ("gzip", "snappy", "lz4", "zstd"):
+        arguments = command("-P", "-b", server.bootstrap, "-t", topic, "-z", codec, "-d", "msg")
+        made = subprocess.run(arguments, input=b"tea" * 1000, capture_output=True, timeout=60, check=True)
+        assert f", {codec})" in made.stderr.decode()
+
+
 @pytest.mark.parametrize(("timestamp", "offset"), [(0, 0), (2500, 2), (10_000, 9), (10_001, -1), (-2, 0), (-1, 10)])
 def test_query(timestamp: int, offset: int, server: Server, topic: str) -> None:
     said = kcat("-Q", "-b", server.bootstrap, "-t", f"{topic}:0:{timestamp}")

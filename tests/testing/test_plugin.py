@@ -51,8 +51,11 @@ def test_tests_of_a_session_share_a_broker(inner_pytest: pytest.Pytester) -> Non
 def test_a_test_may_have_a_broker_of_its_own(inner_pytest: pytest.Pytester) -> None:
     inner_pytest.makepyfile(
         """
+        import pytest
+
         seen = []
 
+        @pytest.mark.filterwarnings("ignore:two brokers")
         def test_one(kohort_fresh_broker, kohort_broker):
             seen.append(kohort_fresh_broker.server)
             assert kohort_fresh_broker.bootstrap_servers != kohort_broker.bootstrap_servers
@@ -63,6 +66,41 @@ def test_a_test_may_have_a_broker_of_its_own(inner_pytest: pytest.Pytester) -> N
     )
 
     inner_pytest.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+def test_two_brokers_that_are_easily_mixed_up_are_told_of(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def orders(kohort_broker):
+            pass
+
+        def test_direct(kohort_broker, kohort_fresh_broker):
+            pass
+
+        def test_by_a_fixture(orders, kohort_broker_process):
+            pass
+
+        def test_secured(kohort_broker, kohort_secure_broker):
+            pass
+
+        @pytest.mark.filterwarnings("ignore:two brokers")
+        def test_both_are_meant(kohort_broker, kohort_fresh_broker):
+            pass
+        """
+    )
+
+    result = inner_pytest.runpytest_subprocess("-W", "default", "--setup-plan")  # nothing has to run
+
+    result.assert_outcomes(warnings=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*.py:7: PytestWarning: two brokers: the test takes kohort_broker and kohort_fresh_broker, *",
+            "*.py:10: PytestWarning: two brokers: the test takes kohort_broker and kohort_broker_process, *",
+        ]
+    )
 
 
 def test_a_test_may_kill_its_broker(inner_pytest: pytest.Pytester) -> None:
@@ -113,6 +151,7 @@ def test_settings_come_from_the_configuration_and_from_markers(inner_pytest: pyt
             def test_own(self, kohort_fresh_broker):
                 assert settings(kohort_fresh_broker, "num.partitions", "fetch.max.bytes", "node.id") == [3, 6000, 6]
 
+            @pytest.mark.filterwarnings("ignore:two brokers")
             def test_both(self, kohort_broker, kohort_fresh_broker):
                 assert settings(kohort_broker, "node.id") + settings(kohort_fresh_broker, "node.id") == [1, 5]
 
@@ -173,19 +212,22 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
 
         def test_number(kohort_topic):
             kohort_topic(3)
+
+        def test_header(kohort_topic):
+            kohort_topic([b"tea", __import__("kohort.testing").testing.NewRecord(b"x", headers={"tries": 7})])
         """
     )
 
     result = inner_pytest.runpytest_subprocess()
 
-    result.assert_outcomes(errors=6, failed=4)
+    result.assert_outcomes(errors=6, failed=5)
     result.stdout.fnmatch_lines_random(
         [
             *2
             * ["@pytest.mark.kohort has settings for a broker of the test's own, and kohort_broker is all tests': *"],
             "the broker can't run: num.partition (the test's settings): * did you mean num.partitions?",
             '@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}',
-            "kohort_time moves the clock of a test's own broker: take one of kohort_fresh_broker and *",
+            "kohort_time moves the clock of a test's own broker: take one of *, not kohort_broker",
             "the test has several brokers, kohort_fresh_broker and kohort_secure_broker: *",
             "E * kohort_topic: *No such file or directory: *nowhere.csv'",
             "E * kohort_group: a group can't be ahead of the end: behind=-1",
@@ -193,6 +235,7 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
             '>       kohort_topic(name="taken")',
             "E * kohort_topic: records are a list or a Path, not 3",
             ">       kohort_topic(3)",
+            "E * kohort_topic: record 1: the header 'tries' is 7; a name is text, a value bytes or None",
         ]
     )
     result.stdout.no_fnmatch_line("*.py:*: *Error")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -21,6 +25,24 @@ def test_values_are_bytes_text_or_json() -> None:
     given = [b"\x00", "Grüße", {"n": 1}, [1, 2], 3, None]
     values = [record.value for record in records_of(given)]
     assert values == [b"\x00", "Grüße".encode(), b'{"n":1}', b"[1,2]", b"3", None]
+
+
+def test_values_that_json_has_no_word_for_are_text_and_keys_without_quotes() -> None:
+    number = UUID(int=7)
+    given = [{"id": number, "price": Decimal("1.10"), "at": datetime(2026, 1, 2, tzinfo=UTC), "raw": b"\xff"}]
+    (record,) = records_of(given, key="id")
+    assert record.key == str(number).encode()
+    assert json.loads(record.value) == {"id": str(number), "price": "1.10", "at": "2026-01-02T00:00:00Z", "raw": "/w=="}
+    assert records_of([(number, {"x": float("nan")})]) == [NewRecord(b'{"x":null}', str(number).encode())]
+    assert records_of([(memoryview(b"k"), bytearray(b"v"))]) == [NewRecord(b"v", b"k")]
+
+
+def test_a_field_of_a_dataclass_may_be_the_key() -> None:
+    @dataclass
+    class Order:
+        id: int
+
+    assert records_of([Order(7)], key="id") == [NewRecord(b'{"id":7}', b"7")]
 
 
 def test_pairs_have_keys_and_records_have_all() -> None:
@@ -72,6 +94,21 @@ def test_what_a_file_can_not_mean_is_told_with_its_place(name: str, text: str, w
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=what):
         records_of(tmp_path / name, key="id")
+
+
+@pytest.mark.parametrize(
+    ("parts", "what"),
+    [
+        ({"headers": {"tries": 7}}, "the header 'tries' is 7; a name is text, a value bytes or None"),
+        ({"headers": {b"trace": b"x"}}, "the header b'trace' is b'x'; a name is text"),
+        ({"headers": [("trace", b"x")]}, r"headers are a dict of names and bytes, not \[\('trace', b'x'\)\]"),
+        ({"timestamp_ms": timedelta(1)}, "timestamp_ms is a whole number, not datetime.timedelta"),
+        ({"partition": "0"}, "partition is a whole number, not '0'"),
+    ],
+)
+def test_a_part_of_another_type_is_told_with_the_record(parts: Any, what: str) -> None:
+    with pytest.raises(ValueError, match=f"^record 1: {what}"):
+        records_of([b"tea", NewRecord(**parts)])
 
 
 @pytest.mark.parametrize("given", ["orders.jsonl", b"tea", {"n": 1}, [(1, 2, 3)]])

@@ -411,7 +411,7 @@ def _export(planned: dict[TopicPartition, PlannedReset], path: str) -> None:
         fail(f"--export: can't write {path}: {error.strerror or error}", 1)
 
 
-def _step(reset: PlannedReset) -> str:
+def _cost(reset: PlannedReset) -> str:
     """What a reset means for who reads."""
     if reset.before is None or reset.before == reset.after:
         return ""
@@ -426,7 +426,7 @@ def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool)
         err.print("nothing to reset: the group has no offsets; --topic names partitions")
         return
     rows = [
-        (at.topic, str(at.partition), each.before, each.after, _step(each), each.note) for at, each in planned.items()
+        (at.topic, str(at.partition), each.before, each.after, _cost(each), each.note) for at, each in planned.items()
     ]
     out.print(table(("Topic", ">Partition", ">Committed", ">New" if executed else ">Would be", "", ""), rows))
     if not executed:

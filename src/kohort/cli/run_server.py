@@ -312,13 +312,13 @@ def _run(
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, signalled, number)
 
-        def left_alone() -> None:
+        def stdin_ended() -> None:
             if not stop.is_set():
                 log.info("stopping: standard input has ended")
                 stop.set()
 
         if options.ends_with_stdin:
-            when_stdin_ends(left_alone)
+            when_stdin_ends(stdin_ended)
 
         def prepare(broker: Broker) -> None:
             if secured is not None:

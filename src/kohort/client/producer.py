@@ -436,8 +436,6 @@ def _size_of(headers: PlainHeaders) -> int:
     size = 0
     for name, value in headers:
         if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
-            raise TypeError(
-                f"a header is {type(name).__name__}, {type(value).__name__}; it should be str, bytes or None"
-            )
+            raise TypeError(f"the header {name!r:.80} is {value!r:.80}; a name is str, a value bytes or None")
         size += 4 + len(name) + len(value or b"")
     return size

@@ -39,6 +39,9 @@ _IN_PROCESS: Final = ("kohort_fresh_broker", "kohort_secure_broker")
 _OWN: Final = (*_IN_PROCESS, "kohort_broker_process")
 """The fixtures of brokers for one test."""
 
+_MIXED_UP: Final = ("kohort_fresh_broker", "kohort_broker_process")
+"""Those that clients reach with the same settings as `kohort_broker`, so that a mix-up isn't seen."""
+
 _LOG: Final = pytest.StashKey[BrokerLog]()
 _POSITION: Final = pytest.StashKey[int]()
 _PROCESSES: Final = pytest.StashKey["list[BrokerProcess]"]()
@@ -46,6 +49,12 @@ _PROCESSES: Final = pytest.StashKey["list[BrokerProcess]"]()
 _NUMBERS: Final = pytest.StashKey[dict[str, int]]()
 
 _LAST_LINES: Final = 200
+
+_TWO_BROKERS: Final = (
+    f"two brokers: the test takes {_SHARED} and {{other}}, itself or by its fixtures. What is written to one isn't in "
+    "the other, and kohort_topic and kohort_group fill {other}. Leave one out; or, if both are meant, mark the test "
+    'with @pytest.mark.filterwarnings("ignore:two brokers")'
+)
 
 _ALL_TESTS: Final = f"{_SHARED} is all tests': leave name= out, or take kohort_fresh_broker"
 
@@ -72,11 +81,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuses settings that no broker would take."""
+    """Refuses settings that no broker would take, and tells of a test with two brokers, of which it may mean one."""
     item.stash[_POSITION] = item.config.stash[_LOG].position
     fixtures = getattr(item, "fixturenames", ())
-    if _SHARED in fixtures and not any(name in fixtures for name in _OWN):
+    if _SHARED not in fixtures:
+        return
+    if not any(name in fixtures for name in _OWN):
         _refuse_marker(item)
+    for other in _MIXED_UP:
+        if other in fixtures:
+            item.warn(pytest.PytestWarning(_TWO_BROKERS.format(other=other)))
 
 
 @pytest.hookimpl(hookwrapper=True)  # which older versions of pytest know, too
@@ -194,7 +208,8 @@ def kohort_time(request: pytest.FixtureRequest) -> Broker:
     """The test's own broker, `kohort_fresh_broker` or `kohort_secure_broker`: `Broker.advance` moves its clock."""
     own = [name for name in _IN_PROCESS if name in request.fixturenames]
     if len(own) != 1:
-        _refuse(f"kohort_time moves the clock of a test's own broker: take one of {' and '.join(_IN_PROCESS)}, too")
+        how = f"not {_SHARED}" if _SHARED in request.fixturenames else "too"
+        _refuse(f"kohort_time moves the clock of a test's own broker: take one of {' and '.join(_IN_PROCESS)}, {how}")
     broker: Broker = request.getfixturevalue(own[0])
     return broker
 

@@ -12,6 +12,7 @@ import msgspec
 
 __all__ = ["NewRecord", "records_of"]
 
+_BYTES: Final = (bytes, bytearray, memoryview)
 _JSON_LINES: Final = (".json", ".jsonl", ".ndjson")
 
 
@@ -20,17 +21,18 @@ class NewRecord:
     """A record to be written.
 
     Attributes:
-        value, key: bytes, or text; anything else is written as JSON; None for none.
+        value, key: bytes, or text; anything else is written as JSON; None for none. A key that is text in JSON, such as
+            a UUID, is without quotes.
         timestamp_ms: ms since 1970; now by default.
         partition: by default the key's, or without a key each in turn, from 0 on.
-        headers: names and values.
+        headers: names, and values of bytes, or None.
     """
 
     value: Any = None
     key: Any = None
     timestamp_ms: int | None = None
     partition: int | None = None
-    headers: Mapping[str, bytes] | None = None
+    headers: Mapping[str, bytes | None] | None = None
 
 
 def records_of(source: Iterable[Any] | Path, key: str | None = None) -> list[NewRecord]:
@@ -44,7 +46,8 @@ def records_of(source: Iterable[Any] | Path, key: str | None = None) -> list[New
 
     Raises:
         ValueError: no records, or a file of another kind; a line that isn't JSON, a row that doesn't fit the header, a
-            value without the field `key`, one that can't become JSON. Says where.
+            value without the field `key`, one that can't become JSON; a part of a `NewRecord` of another type. Says
+            where.
         OSError: the file can't be read.
     """
     if isinstance(source, (str, bytes, Mapping)) or not isinstance(source, (Iterable, Path)):
@@ -99,13 +102,28 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, NewRecord]]:
 
 
 def _as_bytes(where: str, record: NewRecord, key_field: str | None) -> NewRecord:
-    key, value = record.key, record.value
+    _check(where, record)
+    key, value = record.key, _bytes(where, record.value)
     if key_field is not None and key is None and value is not None:
-        fields = _decoded(where, value) if isinstance(value, (bytes, str)) else value
+        fields = record.value if isinstance(record.value, Mapping) else _decoded(where, value)
         if not isinstance(fields, Mapping) or key_field not in fields:
-            raise ValueError(f"{where} has no field {key_field!r} for its key: {value!r:.80}")
+            raise ValueError(f"{where} has no field {key_field!r} for its key: {record.value!r:.80}")
         key = fields[key_field]
-    return NewRecord(_bytes(where, value), _bytes(where, key), record.timestamp_ms, record.partition, record.headers)
+    return NewRecord(value, _key_bytes(where, key), record.timestamp_ms, record.partition, record.headers)
+
+
+def _check(where: str, record: NewRecord) -> None:
+    """Refuses what only the encoder would, without the record's place."""
+    for name, number in (("timestamp_ms", record.timestamp_ms), ("partition", record.partition)):
+        if number is not None and not isinstance(number, int):
+            raise ValueError(f"{where}: {name} is a whole number, not {number!r:.80}")
+    if record.headers is None:
+        return
+    if not isinstance(record.headers, Mapping):
+        raise ValueError(f"{where}: headers are a dict of names and bytes, not {record.headers!r:.80}")
+    for header, value in record.headers.items():
+        if not isinstance(header, str) or not (value is None or isinstance(value, bytes)):
+            raise ValueError(f"{where}: the header {header!r} is {value!r:.80}; a name is text, a value bytes or None")
 
 
 def _decoded(where: str, text: bytes | str) -> Any:
@@ -115,9 +133,19 @@ def _decoded(where: str, text: bytes | str) -> Any:
         raise ValueError(f"{where} isn't JSON: {error}") from None
 
 
+def _key_bytes(where: str, key: Any) -> bytes | None:
+    data = _bytes(where, key)
+    if data is not None and not isinstance(key, (str, *_BYTES)):
+        written = _decoded(where, data)
+        return written.encode() if isinstance(written, str) else data
+    return data
+
+
 def _bytes(where: str, value: Any) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, _BYTES):
+        return bytes(value)
     try:
         return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -102,7 +102,7 @@ def test_serializers_and_what_is_not_bytes() -> None:
             await producer.send("t", "text", key=bytearray(b"k"))
             with pytest.raises(TypeError, match="key_serializer"):
                 await producer.send("t", "text", key="key")
-            with pytest.raises(TypeError, match="header"):
+            with pytest.raises(TypeError, match="the header 'a' is 'b'; a name is str, a value bytes or None"):
                 await producer.send("t", "text", headers=[("a", "b")])  # type: ignore[list-item]
             await producer.flush()
             assert await values(producer, "t") == [b"text"]

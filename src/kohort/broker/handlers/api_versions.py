@@ -12,6 +12,7 @@ from kohort.broker.handlers import Served, served_apis
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest
 
 SERVED: Final = Served(ApiVersionsRequest, versions=(0, 5))
@@ -27,6 +28,9 @@ ADDRESSED: Final = 5
 FROM_ZERO: Final = 4
 """First version whose clients can read a minimum level of 0 (KAFKA-17492)."""
 
+PRODUCE_FROM: Final = 0
+"""First version of Produce that clients are told of, though older ones than 3 aren't served: else older librdkafka
+(Debian's kcat) takes it that the broker can't gzip, snappy and lz4, and doesn't compress. As in Kafka (KAFKA-18659)."""
 
 TELEMETRY: Final = frozenset({GetTelemetrySubscriptionsRequest.__message__.key, PushTelemetryRequest.__message__.key})
 """APIs that are offered only where clients are to push metrics."""
@@ -36,7 +40,9 @@ TELEMETRY: Final = frozenset({GetTelemetrySubscriptionsRequest.__message__.key, 
 def api_keys(*, telemetry: bool) -> list[ApiVersionsResponse.ApiKey]:
     """The APIs that clients are told of, with or without those of client metrics."""
     return [
-        ApiVersionsResponse.ApiKey(api_key=key, min_version=first, max_version=last)
+        ApiVersionsResponse.ApiKey(
+            api_key=key, min_version=PRODUCE_FROM if served.request is ProduceRequest else first, max_version=last
+        )
         for key, served in served_apis()
         for first, last in [served.versions]
         if telemetry or key not in TELEMETRY
