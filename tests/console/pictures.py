@@ -31,7 +31,9 @@ TEXT: Final = "Text"
 """The key of a page's text in a picture."""
 
 PARTS: Final = 24
-"""Of a picture's width, and of its height, that are compared by how they look."""
+"""Of a picture's width, and of its height, that are compared by how they look, unless they were smaller than..."""
+LEAST_PART: Final = 40
+"""... so many pixels: of a smaller one a digit more in a text is much."""
 
 MOST_OFF: Final = {"L": 6, "RGB": 20}
 """How much brighter or darker (L), more or less red, green or blue (RGB) one of them may be, of 255.
@@ -115,8 +117,10 @@ class Made(NamedTuple):
         then, now = _text(stored).splitlines(), _text(self.png).splitlines()
         if then != now:
             return "\n".join(difflib.unified_diff(then, now, "the picture", "the page", lineterm="", n=1))
+        parts = _parts(stored)
         for mode, most in MOST_OFF.items():
-            off = max(abs(one - other) for one, other in zip(_look(stored, mode), _look(self.png, mode), strict=True))
+            looks = (_look(png, mode, parts) for png in (stored, self.png))
+            off = max(abs(one - other) for one, other in zip(*looks, strict=True))
             if off > most:
                 return f"a part looks otherwise, by {off} of 255"
         return ""
@@ -185,12 +189,20 @@ def _text(png: bytes) -> str:
     return str(image.info.get(TEXT, ""))
 
 
-def _look(png: bytes, mode: str) -> bytes:
+def _parts(png: bytes) -> tuple[int, int]:
+    """Of how many parts a picture is compared, beside and below each other."""
+    from PIL import Image
+
+    width, height = Image.open(io.BytesIO(png)).size
+    return max(1, min(PARTS, width // LEAST_PART)), max(1, min(PARTS, height // LEAST_PART))
+
+
+def _look(png: bytes, mode: str, parts: tuple[int, int]) -> bytes:
     """How a picture looks from afar: brightness or colours of its parts, which the edges of letters hardly change."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(png)).convert("RGB").convert(mode)
-    return image.resize((PARTS, PARTS), Image.Resampling.BOX).tobytes()
+    return image.resize(parts, Image.Resampling.BOX).tobytes()
 
 
 def _without_times(text: str) -> str:
