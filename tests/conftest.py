@@ -29,3 +29,9 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait half a minute for a limit come first: at the end there is nothing to do meanwhile."""
+    items.sort(key=lambda item: item.path.name != "test_time_limits.py")
