@@ -19,6 +19,9 @@ engine.MAX_SHRINKING_SECONDS = 60
 
 pytest_plugins = ["tests.time_limits"]
 
+LONGEST = frozenset({"test_kafka_protocol_tests.py", "test_time_limits.py", "test_wheel.py"})
+"""Files with tests of half a minute and more each, by themselves."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
@@ -33,5 +36,5 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that wait half a minute for a limit come first: at the end there is nothing to do meanwhile."""
-    items.sort(key=lambda item: item.path.name != "test_time_limits.py")
+    """The longest tests come first: at the end nothing would be left for other workers meanwhile."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
