@@ -31,9 +31,10 @@ demo: $(READY) ## A streams application on a year of flights, through a crash, b
 tour: $(READY) ## A tour of the inspector, on real bytes
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/tour
 
-# Many tests wait for servers, so there are more workers than cores. Those of the pipeline run beside the others, in two:
-# each worker starts a Spark session, which waits for brokers half of its time, and keeps a file's tests together.
-WORKERS ?= $(shell expr $$(nproc) \* $(if $(and $(WITHOUT_SPARK),$(WITH_SPARK)),3,4) / 2)
+# Many tests wait for servers, so there are more workers than cores: they have a third of a core each. Those of the pipeline
+# run beside the others, in two: each worker starts a Spark session, which waits for brokers half of its time, and keeps a
+# file's tests together. Files come by name, as those with few tests are the longest: they aren't to be the last.
+WORKERS ?= $(shell expr $$(nproc) \* 2)
 SPARK_WORKERS ?= 2
 TESTS ?= tests
 CHOSEN = $(patsubst tests,tests tests/pipeline,$(filter tests tests/%,$(TESTS:/=)))
@@ -48,7 +49,7 @@ define run_tests
 	@$(TOOLS) java kcat maven
 	@scripts/each "$(BIN)/python -m tests.kernels" "$(BIN)/python -m tests.beside --live \
 	$(if $(or $(WITHOUT_SPARK),$(if $(WITH_SPARK),,alone)),'$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(strip $(OPTIONS) $(WITHOUT_SPARK))') \
-	$(if $(WITH_SPARK),'$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile $(1) --junit-xml .cache/test/pipeline.xml $(strip $(OPTIONS) $(WITH_SPARK))')" \
+	$(if $(WITH_SPARK),'$(BIN)/pytest -rfE -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder $(1) --junit-xml .cache/test/pipeline.xml $(strip $(OPTIONS) $(WITH_SPARK))')" \
 	"$(BIN)/python -m tests.left_out .cache/test/*.xml"
 endef
 
@@ -201,7 +202,7 @@ links: $(READY) ## Every link that leads to others is asked whether it still doe
 	@$(BIN)/python -m tests.links
 
 dist: $(READY) ## What is uploaded, in dist/: sdists and wheels of kohort and kohort-spark, checked and installed once
-	@scripts/dist $(BIN)/python
+	@scripts/dist $(BIN)/python $(DIST)
 
 smoke: $(READY) ## Every target that CI doesn't run otherwise, in small, so that none rots
 	@$(TOOLS) java kcat maven

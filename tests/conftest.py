@@ -19,6 +19,9 @@ engine.MAX_SHRINKING_SECONDS = 60
 
 pytest_plugins = ["tests.time_limits"]
 
+LONGEST = frozenset({"test_kafka_protocol_tests.py", "test_time_limits.py", "test_wheel.py"})
+"""Files with tests of half a minute and more each, by themselves."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
@@ -29,3 +32,9 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests come first: at the end nothing would be left for other workers meanwhile."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)

@@ -81,7 +81,7 @@ SMOKES: Final = {
     "bench-restore": Smoke("records/s", ("BENCH=--quick",), (JAVA,)),
     "bench-memory": Smoke("driver's Python", ("BENCH=--quick",), (JAVA, MAVEN)),
     "bench-driver": Smoke("prior values", ("BENCH=--quick",)),
-    "dist": Smoke("kohort-.*\\.whl"),
+    "dist": Smoke("kohort-.*\\.whl", ("DIST=--alone",)),
 }
 ELSEWHERE: Final = {
     "demo": "CI runs it, in a fresh root if it can",

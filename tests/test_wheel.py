@@ -92,6 +92,7 @@ GROUP_AS_JSON = json.dumps(
 
 APPLICATION = """
 from pyspark.sql import SparkSession
+from pyspark_kohort import DefaultSource  # as Spark finds it
 from kohort.spark import StreamsApp, count
 app = StreamsApp("words", bootstrap_servers="localhost:9092")
 words = app.stream("words", schema="word STRING", key="word")

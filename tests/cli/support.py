@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
-from kohort.cli import _application
+from kohort.broker import logging
+from kohort.cli import _application, _run
 
-__all__ = ["Runner", "invoke"]
+__all__ = ["Runner", "invoke", "serving_fails"]
 
 
 class Runner(CliRunner):
@@ -34,3 +38,17 @@ def invoke(*arguments: str, stdin: str | bytes = "", servers: str | None = None)
     """Calls a sub-command with arguments, on a cluster if `servers` says where one is; what came of it."""
     at = [] if servers is None else ["--bootstrap-server", servers]
     return Runner().invoke(_application([arguments[0]]), [*arguments, *at], input=stdin)
+
+
+def serving_fails(*options: str) -> tuple[object, str]:
+    """What `kohort serve` ends with, and says, where it can't start."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(said):
+        patch.setattr(logging, "set_up_logging", lambda *_: None)  # what it changes of its process
+        patch.setattr(gc, "disable", lambda: None)
+        patch.setattr(sys, "argv", ["kohort", "serve", *options])
+        for name in [each for each in os.environ if each.startswith("KOHORT_")]:
+            patch.delenv(name)
+        with pytest.raises(SystemExit) as ended:
+            _run(sys.argv[1:])
+    return ended.value.code, said.getvalue()

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kohort.cli import _run
+from kohort.cli.client import completion
 from kohort.client.types import TopicPartition
 from tests.cli.administering import Cluster, cluster
 from tests.client.administration.members import join_classic, join_streams
@@ -35,15 +37,20 @@ def completed(line: str, servers: str, *start: str) -> tuple[list[str], str]:
     Args:
         start: how Python is started.
     """
-    completing = {"_KOHORT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     done = subprocess.run(
         [sys.executable, *start],
         capture_output=True,
         text=True,
-        env=os.environ | completing | {"KOHORT_BOOTSTRAP_SERVERS": servers},
+        env=os.environ | completing(line, servers),
         timeout=100,
     )
     return sorted(done.stdout.split()), done.stderr
+
+
+def completing(line: str, servers: str) -> dict[str, str]:
+    """The environment in which bash has it complete a line."""
+    typed = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    return {"_KOHORT_COMPLETE": "complete_bash", "KOHORT_BOOTSTRAP_SERVERS": servers, **typed}
 
 
 @pytest.mark.parametrize(
@@ -65,8 +72,16 @@ def completed(line: str, servers: str, *start: str) -> tuple[list[str], str]:
         ("kohort consume flights --isolation read_c", ["read_committed"]),
     ],
 )
-def test_names_and_words(at: Cluster, line: str, words: list[str]) -> None:
-    assert completed(line, at.servers, "-c", PATIENT) == (words, "")
+def test_names_and_words(
+    at: Cluster, line: str, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(completion, "_PATIENCE_S", 60)
+    for name, value in completing(line, at.servers).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        _run([])
+    out, err = capsys.readouterr()
+    assert (sorted(out.split()), err) == (words, "")
 
 
 def test_names_of_clusters_and_what_is_in_them(at: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ def test_where_to_and_with_what(topics: Topics, tmp_path: Path) -> None:
 
 @both_paths
 def test_many_records_keep_their_order(topics: Topics, topic: str, tmp_path: Path) -> None:
-    lines = [b"%d" % number * 3 for number in range(300_000)]
+    lines = [b"%d" % number * 25 for number in range(40_000)]  # a file of several blocks
     found = produced(topics, topic, tmp_path / "many", b"\n".join(lines))
     assert [value for _, value in found] == lines
 

@@ -22,6 +22,8 @@ import pytest
 from kohort.cli.run_server import ServeOptions, read_plain
 from kohort.cli.serve import command as typer_command
 
+from .support import serving_fails
+
 PATIENCE = 60
 """Seconds after which something that should happen is given up."""
 
@@ -212,7 +214,8 @@ def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_call_that_can_not_be(options: list[str], said: str) -> None:
-    assert said in fails(*options, code=2)
+    code, complaint = serving_fails(*options)
+    assert code == 2 and said in complaint
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -23,6 +23,7 @@ from kohort.client import Admin, ClientConfig
 from kohort.client.errors import AuthenticationError
 
 from ..waiting import eventually, run
+from .support import serving_fails
 
 PATIENCE = 60
 """Seconds after which something that should happen is given up."""
@@ -82,6 +83,13 @@ class Secured:
         )
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
         return done.stderr
+
+    def is_refused(self, *options: str, code: int = 2) -> str:
+        """What a call says that can't be, without a process of its own."""
+        _, _, _, _, *arguments = self.command(*options)
+        found, said = serving_fails(*arguments)
+        assert found == code, said
+        return said
 
     def files(self) -> dict[str, str]:
         return {path.name: path.read_text() for path in self.directory.iterdir() if path.is_file()}
@@ -330,24 +338,24 @@ def test_a_start_that_is_killed_at_any_time_can_be_repeated(secured: Secured) ->
     ],
 )
 def test_options_that_contradict_it(secured: Secured, options: list[str], said: str) -> None:
-    assert said in secured.fails(*options)
+    assert said in secured.is_refused(*options)
     assert not secured.directory.exists()
 
 
 def test_a_directory_that_can_not_be_used(secured: Secured, tmp_path: Path) -> None:
     secured.directory.write_text("")
-    assert "kafka: File exists" in secured.fails(code=1)
-    assert "--secure: the directory's name is empty" in secured.fails("--secure=")
+    assert "kafka: File exists" in secured.is_refused(code=1)
+    assert "--secure: the directory's name is empty" in secured.is_refused("--secure=")
     secured.directory.unlink()
     secured.directory.mkdir()
     secured.directory.chmod(0o777)
-    assert f"chmod 700 {secured.directory}" in secured.fails()
+    assert f"chmod 700 {secured.directory}" in secured.is_refused()
     secured.directory.chmod(0o700)
     (secured.directory / "password").mkdir()
-    assert "password: Is a directory" in secured.fails(code=1)
+    assert "password: Is a directory" in secured.is_refused(code=1)
     (secured.directory / "password").rmdir()
     (secured.directory / "ca.key").write_text("nonsense")
-    assert "ca.key: there is no private key in PEM" in secured.fails()
+    assert "ca.key: there is no private key in PEM" in secured.is_refused()
 
 
 def test_without_the_extra_it_says_what_to_install(secured: Secured, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -26,8 +27,9 @@ SHOWN = pytest.StashKey[dict[Server, int]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
+        if str(item.path).startswith(here) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(MAVEN_S))
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import functools
+import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +16,8 @@ from confluent_kafka.admin import AdminClient
 
 from ..waiting import eventually
 from .apache_kafka import CLUSTER_ID, ApacheKafka, free_ports
+from .built_once import built_once
+from .java import build
 from .secured import PASSWORD, SCRAM_MECHANISMS, SECURE_PROTOCOLS, USER, House
 from .servers import QUICK_KRAFT
 
@@ -42,6 +47,8 @@ FLAGS = (
     "-Xms96m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )  # fmt: skip
+QUIET_ARCHIVE = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
+"""What the JVM says of an archive that doesn't fit is nothing that can be helped here."""
 
 
 class NewestKafka(ApacheKafka):
@@ -57,11 +64,50 @@ class NewestKafka(ApacheKafka):
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(directory, QUICK_GROUPS | SMALL | dict(settings or {}), FLAGS)
 
+    def command(self) -> list[str]:
+        """As of the base class, with an archive of the classes that a node loads: its start takes half of the time."""
+        java, *arguments = super().command()
+        return [java, f"-XX:SharedArchiveFile={class_archive()}", *QUIET_ARCHIVE, *arguments]
+
+
+class Training(ApacheKafka):
+    """A node that archives its classes when it ends.
+
+    Args:
+        directory: for its data and what it prints; must not be another server's.
+        archive: the file.
+    """
+
+    project = NewestKafka.project
+
+    def __init__(self, directory: Path, archive: Path) -> None:
+        super().__init__(directory, QUICK_GROUPS | SMALL, (*FLAGS, f"-XX:ArchiveClassesAtExit={archive}"))
+
+
+@functools.cache
+def class_archive() -> Path:
+    """The classes of a node, archived once for a version of Kafka and of Java by the first process that asks."""
+
+    def train(target: Path) -> None:
+        target.mkdir()
+        with tempfile.TemporaryDirectory() as directory:
+            node = Training(Path(directory) / "node", target / "classes.jsa")
+            node.start()
+            node.stop()
+
+    java = subprocess.run(["java", "-version"], capture_output=True, check=True).stderr
+    inputs = [build.classpath(Training.project).encode(), java]
+    return built_once(build.CACHE, f"archive_{Training.project}", inputs, train) / "classes.jsa"
+
 
 class Kafka42(NewestKafka):
     """Apache Kafka 4.2, the first one with share groups by default and renewed locks: a node as of the base class."""
 
     project = "kafka"
+
+    def command(self) -> list[str]:
+        """As of `ApacheKafka`: a JVM archives no classes where some of them lie in a folder, as ours here."""
+        return ApacheKafka.command(self)
 
 
 class SecureKafka(NewestKafka):

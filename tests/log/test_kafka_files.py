@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from kohort.log import Aborted, Log, LogConfig, TimestampedOffset
 from kohort.log.producer_snapshot import read_snapshot, write_snapshot
 from kohort.log.producer_state import ProducerStates
 from kohort.protocol.records.batch import Compression
-from tests.interop.java.build import MAVEN_S, classpath
+from tests.interop.java.build import MAVEN_S
+from tests.interop.java.jvm import Tools
 from tests.log.batches import NOW, batch, everything, headers_of, open_log, records_of
 from tests.tools import MAVEN
 
@@ -97,18 +98,18 @@ def test_we_compact_as_kafka_does(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def kafka_libs() -> str:
-    """Class path of Kafka's jars."""
+def tools() -> Iterator[Tools]:
+    """Apache Kafka's tools, in one JVM."""
     MAVEN.require()
-    return classpath("kafka")
+    tools = Tools()
+    yield tools
+    tools.close()
 
 
-def dump(libs: str, paths: list[Path], *options: str) -> str:
-    files = ",".join(map(str, paths))
-    command = ["java", "-cp", libs, "kafka.tools.DumpLogSegments", *options, "--files", files]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def dump(tools: Tools, paths: list[Path], *options: str) -> str:
+    done = tools.run("kafka.tools.DumpLogSegments", *options, "--files", ",".join(map(str, paths)), seconds=120)
+    assert done.code == 0, done.out + done.err
+    return done.out
 
 
 def base_offsets(said: str) -> list[int]:
@@ -132,7 +133,7 @@ def written(path: Path) -> Log:
     return log
 
 
-def test_kafkas_tool_reads_our_files(tmp_path: Path, kafka_libs: str) -> None:
+def test_kafkas_tool_reads_our_files(tmp_path: Path, tools: Tools) -> None:
     log = written(tmp_path)
     headers, aborted = headers_of(log), log.aborted_transactions(0, log.log_end_offset)
     segments = len(log._segments)
@@ -143,26 +144,26 @@ def test_kafkas_tool_reads_our_files(tmp_path: Path, kafka_libs: str) -> None:
     def of(suffix: str) -> list[Path]:
         return sorted(directory.glob(f"*{suffix}"))
 
-    said = dump(kafka_libs, of(".log"), "--deep-iteration")
+    said = dump(tools, of(".log"), "--deep-iteration")
     assert base_offsets(said) == [one.base_offset for one in headers]
     assert said.count("isvalid: true") == len(headers)
     assert len(re.findall(r"^\| offset", said, re.MULTILINE)) == sum(header.record_count for header in headers)
     assert "Non-consecutive" not in said
     indexes = [*of(".index"), *of(".timeindex")]
     assert len(indexes) == 2 * segments
-    checked = dump(kafka_libs, indexes, "--verify-index-only")
+    checked = dump(tools, indexes, "--verify-index-only")
     assert not re.search("mismatch|not found|error|exception|not in order|corrupt", checked, re.IGNORECASE), checked
-    assert len(re.findall(r"offset: \d+ position: \d+", dump(kafka_libs, of(".index")))) > segments
-    producers = dump(kafka_libs, of(".snapshot")[-1:])
+    assert len(re.findall(r"offset: \d+ position: \d+", dump(tools, of(".index")))) > segments
+    producers = dump(tools, of(".snapshot")[-1:])
     assert re.search(r"producerId: 9 producerEpoch: 0 .*currentTxnFirstOffset: OptionalLong\[", producers), producers
     done = "producerId: 1 producerEpoch: 6 coordinatorEpoch: 3 currentTxnFirstOffset: OptionalLong.empty"
     assert done in producers
-    transactions = dump(kafka_libs, of(".txnindex"))
+    transactions = dump(tools, of(".txnindex"))
     found = re.findall(r"producerId: (\d+) firstOffset: (\d+)", transactions)
     assert [Aborted(int(producer), int(first)) for producer, first in found] == aborted
 
 
-def test_kafkas_tool_reads_what_we_compacted(tmp_path: Path, kafka_libs: str) -> None:
+def test_kafkas_tool_reads_what_we_compacted(tmp_path: Path, tools: Tools) -> None:
     log = written(tmp_path)
     log.append_marker(9, 0, commit=True, coordinator_epoch=3, now=NOW)
     log.append(batch([(b"gone", None)]), now=NOW)
@@ -173,7 +174,7 @@ def test_kafkas_tool_reads_what_we_compacted(tmp_path: Path, kafka_libs: str) ->
     assert plan is not None and plan.run() and log.finish_compaction(plan)
     compacted = [header for header, _ in everything(log)]
     log.close()
-    said = dump(kafka_libs, sorted((tmp_path / "topic-0").glob("*.log")), "--deep-iteration")
+    said = dump(tools, sorted((tmp_path / "topic-0").glob("*.log")), "--deep-iteration")
     assert base_offsets(said) == [one.base_offset for one in compacted]
     assert said.count("isvalid: true") == len(compacted)
     assert f"deleteHorizonMs: OptionalLong[{NOW + 86_400_000}]" in said

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import io
 import re
 import typing
@@ -64,8 +65,7 @@ class Pairs(RandomMessages):
 
     def pair(self, cls: type[Struct], theirs: Any, message: type[Message], version: int) -> tuple[Any, Any]:
         present = [field for field in cls.__wire_fields__ if field.in_version(version)]
-        kio_fields = dataclasses.fields(theirs)
-        hints = typing.get_type_hints(theirs)
+        kio_fields, hints = _fields_and_hints(theirs)
         assert len(present) == len(kio_fields), (cls, [f.name for f in present], [f.name for f in kio_fields])
         ours_values, kio_values = {}, {}
         for field, kio_field in zip(present, kio_fields, strict=True):
@@ -115,6 +115,11 @@ class Pairs(RandomMessages):
                 assert kafka_type in (kind.name, "uint8"), (kind, kafka_type)
                 value = self.scalar(kind)
                 return value, value
+
+
+@functools.cache
+def _fields_and_hints(theirs: Any) -> tuple[tuple[dataclasses.Field[Any], ...], dict[str, Any]]:
+    return dataclasses.fields(theirs), typing.get_type_hints(theirs)
 
 
 def _optional(hint: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
@@ -17,36 +19,91 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked from it on Linux alone")
 
 
+LOADED = "import json, os, sys, traceback\n{before}\nfrom kohort.spark.worker_daemon import preload\npreload()\n"
+SERVING = """
+for line in sys.stdin:
+    program, forked = json.loads(line)
+    if not forked:
+        exec(program)
+    elif os.fork() == 0:
+        try:
+            exec(program)
+        except BaseException:
+            print(traceback.format_exc())
+        sys.stdout.flush()
+        os._exit(0)
+    else:
+        os.wait()
+    print(json.dumps(line), flush=True)
+"""
+
+
+class Daemon:
+    """A process in which `preload` was called, as the daemon has called it when it forks workers."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", LOADED.format(before="") + SERVING],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(),
+        )  # fmt: skip
+
+    def run(self, program: str, forked: bool = True) -> list[str]:
+        """The lines that a program prints in what is forked from it, or in itself."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        request = json.dumps([textwrap.dedent(program), forked]) + "\n"
+        self._process.stdin.write(request)
+        self._process.stdin.flush()
+        found = []
+        while (line := self._process.stdout.readline()) != json.dumps(request) + "\n":
+            assert line, found
+            found.append(line.removesuffix("\n"))
+        return found
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+def environment(path: str = "") -> dict[str, str]:
+    """Of the daemon; `path` comes first where Python looks for modules."""
+    path = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}  # as Spark has it
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    daemon = Daemon()
+    yield daemon
+    daemon.end()
+
+
 def run(program: str, path: str = "", before: str = "") -> list[str]:
-    """The lines that a program prints once `preload` was called.
+    """The lines that a program prints in a daemon of its own.
 
     Args:
         path: comes first where Python looks for modules.
-        before: runs before that.
+        before: runs before `preload`.
     """
-    path = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH"))))
-    start = f"import os, sys\n{before}\nfrom kohort.spark.worker_daemon import preload\npreload()\n"
     done = subprocess.run(
-        [sys.executable, "-c", start + textwrap.dedent(program)],
+        [sys.executable, "-c", LOADED.format(before=before) + program],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},  # as Spark has it
+        env=environment(path),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_nothing_that_it_loads_leaves_a_thread_that_a_fork_would_lose() -> None:
-    assert run('print(len(os.listdir("/proc/self/task")))') == ["1"]
+def test_nothing_that_it_loads_leaves_a_thread_that_a_fork_would_lose(daemon: Daemon) -> None:
+    assert daemon.run('print(len(os.listdir("/proc/self/task")))', forked=False) == ["1"]
 
 
-def test_what_it_changes_around_libraries_is_for_their_loading_alone() -> None:
-    assert run('print([name for name in os.environ if name.startswith("JE_ARROW")])') == ["[]"]
+def test_what_it_changes_around_libraries_is_for_their_loading_alone(daemon: Daemon) -> None:
+    assert daemon.run('print([name for name in os.environ if name.startswith("JE_ARROW")])') == ["[]"]
 
 
-def test_a_worker_loads_nothing_large_by_itself() -> None:
-    found = run(
+def test_a_worker_loads_nothing_large_by_itself(daemon: Daemon) -> None:
+    found = daemon.run(
         """
         import pyarrow as pa
         from pyspark.sql import types as T
@@ -72,9 +129,9 @@ def test_a_worker_loads_nothing_large_by_itself() -> None:
     assert found == ["[{'a': 1}] 2", "[]"]
 
 
-def test_workers_have_nothing_of_the_driver() -> None:
+def test_workers_have_nothing_of_the_driver(daemon: Daemon) -> None:
     driver = ["aiohttp", "rich", "rocksdict", "kohort.broker", "kohort.spark.monitoring", "kohort.spark.runtime"]
-    assert run(f"print([name for name in {driver} if name in sys.modules])") == ["[]"]
+    assert daemon.run(f"print([name for name in {driver} if name in sys.modules])") == ["[]"]
 
 
 def test_pyspark_comes_from_where_it_is_installed_instead_of_the_archive_in_it() -> None:
@@ -90,8 +147,8 @@ def test_pyspark_comes_from_an_archive_of_another_spark(tmp_path: Path) -> None:
     assert run("import pyspark\nprint(*pyspark.__path__)", archive) == [f"{archive}/pyspark"]
 
 
-def test_workers_draw_random_numbers_of_their_own() -> None:
-    drawn = run(
+def test_workers_draw_random_numbers_of_their_own(daemon: Daemon) -> None:
+    drawn = daemon.run(
         """
         import random
         import numpy as np
@@ -104,13 +161,14 @@ def test_workers_draw_random_numbers_of_their_own() -> None:
                 draw()
                 os._exit(0)
             os.wait()
-        """
+        """,
+        forked=False,
     )
     assert len({number for line in drawn for number in line.split()}) == 4
 
 
-def test_garbage_collections_of_workers_leave_out_what_it_has_loaded() -> None:
-    frozen, collected = map(int, run("import gc\nprint(gc.get_freeze_count())\nprint(len(gc.get_objects()))"))
+def test_garbage_collections_of_workers_leave_out_what_it_has_loaded(daemon: Daemon) -> None:
+    frozen, collected = map(int, daemon.run("import gc\nprint(gc.get_freeze_count())\nprint(len(gc.get_objects()))"))
     assert frozen > 100_000
     assert collected < frozen / 100
 
@@ -157,8 +215,8 @@ def test_what_cant_be_loaded_is_left_to_workers() -> None:
     assert run("print('pyspark.worker' in sys.modules)", before="sys.modules['pyarrow.acero'] = None") == ["True"]
 
 
-def test_what_a_worker_forks_keeps_its_seed() -> None:
-    drawn = run(
+def test_what_a_worker_forks_keeps_its_seed(daemon: Daemon) -> None:
+    drawn = daemon.run(
         """
         import numpy as np
 
@@ -177,6 +235,7 @@ def test_what_a_worker_forks_keeps_its_seed() -> None:
             draw()
 
         forked(worker)
-        """
+        """,
+        forked=False,
     )
     assert drawn[0] == drawn[1]

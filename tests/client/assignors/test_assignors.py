@@ -113,20 +113,25 @@ def test_subscriptions_are_kafkas_bytes() -> None:
             assert decode_subscription(ours) == member and sorted(ours) == sorted(data)
 
 
+# What groups are drawn from: to make a strategy takes longer than to draw from it.
+SOME_TOPICS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), min_size=1)
+SUBSCRIPTIONS = st.frozensets(st.sampled_from("abcd"), min_size=1)
+NAMES = st.sets(st.integers(0, 9), min_size=1, max_size=6)
+OWNED = st.frozensets(st.builds(TopicPartition, st.sampled_from("abcd"), st.integers(0, 9)), max_size=8)
+GENERATIONS = st.integers(-1, 3)
+
+
 @st.composite
 def groups(draw: st.DrawFn, *, alike: bool) -> tuple[dict[str, Member], dict[str, int]]:
-    topics = draw(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), min_size=1))
-    subscriptions = st.frozensets(st.sampled_from("abcd"), min_size=1)
-    common = draw(subscriptions)
-    names = draw(st.sets(st.integers(0, 9), min_size=1, max_size=6))
-    partition = st.builds(TopicPartition, st.sampled_from("abcd"), st.integers(0, 9))
+    topics = draw(SOME_TOPICS)
+    common = draw(SUBSCRIPTIONS)
     members = {}
-    for name in sorted(names):
-        owned = draw(st.frozensets(partition, max_size=8))
-        generation = draw(st.integers(-1, 3))
+    for name in sorted(draw(NAMES)):
+        owned = draw(OWNED)
+        generation = draw(GENERATIONS)
         members[f"m{name}"] = Member(
-            common if alike else draw(subscriptions),
-            draw(st.none() | st.just(f"i{9 - name}")),
+            common if alike else draw(SUBSCRIPTIONS),
+            f"i{9 - name}" if draw(st.booleans()) else None,
             owned,
             generation,
             encode_previous(owned, generation),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from typing import NamedTuple
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -9,6 +11,27 @@ from hypothesis import strategies as st
 from kohort.coordinator.assignors import Assignment, GroupSpec, MemberSpec, TopicIdPartition
 
 TOPICS = [UUID(int=number) for number in range(1, 5)]
+SUBSCRIPTIONS = st.frozensets(st.sampled_from(TOPICS))
+
+
+class Parts(NamedTuple):
+    """What groups up to a size are drawn from: to make a strategy takes longer than to draw from it."""
+
+    names: st.SearchStrategy[list[int]]
+    partitions_of: st.SearchStrategy[dict[UUID, int]]
+    claims: st.SearchStrategy[frozenset[TopicIdPartition]]
+    assignable: st.SearchStrategy[frozenset[int]]
+
+
+@functools.cache
+def parts(members: int, partitions: int) -> Parts:
+    topic, number = st.sampled_from(TOPICS), st.integers(0, partitions)
+    return Parts(
+        st.lists(st.integers(0, 9), max_size=members, unique=True),
+        st.dictionaries(topic, number),
+        st.frozensets(st.builds(TopicIdPartition, topic, number), max_size=8),
+        st.frozensets(number),
+    )
 
 
 def at(topic: int, *partitions: int) -> frozenset[TopicIdPartition]:
@@ -22,20 +45,16 @@ def groups(draw: st.DrawFn, *, alike: bool, sharing: bool = False, members: int 
 
     `sharing`: of share groups, in which several members may have a partition, and not all may be assigned.
     """
-    partitions_of = draw(st.dictionaries(st.sampled_from(TOPICS), st.integers(0, partitions)))
-    subscriptions = st.frozensets(st.sampled_from(TOPICS))
-    common = draw(subscriptions)
-    claims = st.frozensets(st.builds(TopicIdPartition, st.sampled_from(TOPICS), st.integers(0, partitions)), max_size=8)
+    of = parts(members, partitions)
+    partitions_of, common = draw(of.partitions_of), draw(SUBSCRIPTIONS)
     taken: set[TopicIdPartition] = set()
     specs = {}
-    for name in draw(st.lists(st.integers(0, 9), max_size=members, unique=True)):
-        assigned = draw(claims) - (frozenset() if sharing else taken)
+    for name in draw(of.names):
+        assigned = draw(of.claims) - (frozenset() if sharing else taken)
         taken |= assigned
-        instance_id = draw(st.none() | st.just(f"i{9 - name}"))
-        specs[f"m{name}"] = MemberSpec(common if alike else draw(subscriptions), assigned, instance_id, draw(st.none()))
-    assignable = (
-        {topic: draw(st.frozensets(st.integers(0, partitions))) for topic in partitions_of} if sharing else None
-    )
+        instance_id = f"i{9 - name}" if draw(st.booleans()) else None
+        specs[f"m{name}"] = MemberSpec(common if alike else draw(SUBSCRIPTIONS), assigned, instance_id, None)
+    assignable = {topic: draw(of.assignable) for topic in partitions_of} if sharing else None
     return GroupSpec(specs, partitions_of, assignable)
 
 

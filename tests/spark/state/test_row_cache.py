@@ -12,7 +12,8 @@ from kohort.spark.state.row_cache import RowBudget, RowCache
 
 MIB = 1024 * 1024
 KEYS = st.one_of(st.sampled_from([b"", b"a", b"b", b"a\0", b"12345678", b"123456789"]), st.binary(max_size=20))
-VALUES = st.one_of(st.none(), st.binary(max_size=20), st.binary(min_size=3_000, max_size=3_000))
+LARGE = st.binary(min_size=4, max_size=4).map(lambda few: few * 750)  # each byte drawn would take its time
+VALUES = st.one_of(st.none(), st.binary(max_size=20), LARGE)
 PUTS = st.lists(st.dictionaries(KEYS, VALUES, max_size=40), max_size=30)
 
 
