@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results
+from benchmarks.broker.measures import ALL
+from benchmarks.client import figures as client
 from benchmarks.pipeline.figures import ROWS
 from website import charts
 
@@ -90,10 +92,44 @@ def test_the_page_on_nexmark_has_the_figures_of_its_file() -> None:
         assert f"| {query} | {' | '.join(line)} |".replace("|  |", "| |") in page
 
 
-def test_the_page_on_sizing_has_the_figures_of_its_file() -> None:
-    found = json.loads((results.FOLDER / "pipeline.json").read_text())["figures"]
+@pytest.mark.parametrize(
+    ("file", "rows"),
+    [
+        ("pipeline.json", ("start", "first", "rate", "each", "memory", "p50", "p99", "busy", "pause", "promotion")),
+        ("pipeline-long.json", ("rate", "each", "memory")),
+    ],
+)
+def test_the_page_on_sizing_has_the_figures_of_its_files(file: str, rows: tuple[str, ...]) -> None:
+    found = json.loads((results.FOLDER / file).read_text())["figures"]
     page = (results.FOLDER.parents[1] / "docs" / "sizing.md").read_text()
-    for name in ("start", "first", "rate", "each", "memory", "p50", "p99", "busy", "pause", "promotion"):
+    for name in rows:
         for title, figure in found[name].items():
             if (name, title) != ("start", "Structured Streaming"):  # which takes nothing in until its query is started
                 assert f" {ROWS[name].form.format(figure).removesuffix(' records/s')} |" in page, (name, title)
+
+
+def test_the_page_on_the_broker_has_the_figures_of_its_file() -> None:
+    found = json.loads((results.FOLDER / "broker.json").read_text())["figures"]
+    page = (results.FOLDER.parents[1] / "docs" / "broker.md").read_text()
+    for measure in (each for each in ALL if not each.title.startswith(" ") and not each.key.endswith(" records/s")):
+        ours, theirs = found[measure.key].values()
+        shown = f"{measure.shown(ours)} | {measure.shown(theirs)} | {ours / theirs:.2f} | {measure.aim}"
+        assert f"| {measure.title} | {shown} |".replace("|  |", "| |") in page
+
+
+def test_the_page_on_the_client_has_the_figures_of_its_file() -> None:
+    found = json.loads((results.FOLDER / "client.json").read_text())["figures"]
+    page = (results.FOLDER.parents[1] / "docs" / "consumer.md").read_text()
+    for broker in ("Kohort", "Apache Kafka"):
+        for row in (each for each in client.ROWS if not each.key.endswith(" cpu")):
+            title = row.title.format(members=50).strip()
+            assert f"| {title} | {' | '.join(_of_libraries(found, row, broker))} |" in page
+
+
+def _of_libraries(found: dict[str, dict[str, float]], row: client.Row, broker: str) -> Iterator[str]:
+    """A figure for each; of loads with the processor time that a record takes."""
+    for library, figure in found[f"{row.key}, {broker}"].items():
+        if row.unit == "records/s":
+            yield f"{round(figure, -3):,.0f} ({found[f'{row.key} cpu, {broker}'][library]:.1f} µs)"
+        else:
+            yield f"{figure:.{1 if row.unit.startswith('%') else 2}f} {row.unit}"

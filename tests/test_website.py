@@ -180,7 +180,7 @@ def figures(head: list[str], row: list[str], names: Iterable[str]) -> dict[str, 
 
 
 def test_a_bar_is_as_long_as_its_figure() -> None:
-    chart = charts.Chart("A & B", "ms", "less", "make bench-wire", "wire.md", {"Kohort": 50, "other": 200.5})
+    chart = charts.Chart("A & B", "ms", "less", "make bench-wire", "wire.md", {"Kohort": 50, "other": 200.5}, "Today.")
     text = charts.svg(chart)
     assert [int(width) for width in re.findall(r'<rect [^>]*width="(\d+)"', text)] == [100, 400]
     assert "<title>A &amp; B</title>" in text and "200.5 ms" in text

@@ -31,7 +31,7 @@ class Chart:
         command: what measures it.
         page: where the whole table is, and what bounds it.
         bars: figures by contender, ours first.
-        run: when and on what it was measured, if a file of the benchmark says so.
+        run: when and on what it was measured.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Chart:
     command: str
     page: str
     bars: dict[str, float]
-    run: str = ""
+    run: str
 
 
 def charts(path: Path = FIGURES) -> list[Chart]:
@@ -49,13 +49,12 @@ def charts(path: Path = FIGURES) -> list[Chart]:
 
 
 def _chart(written: dict[str, Any]) -> Chart:
-    """A chart with the figures that are typed there, or those of a file of the benchmark, rounded as its table is."""
-    if "result" not in written:
-        return Chart(**written)
+    """A chart with the figures of a benchmark's file, rounded as the page's table has them."""
     rest = {name: value for name, value in written.items() if name not in ("result", "measure", "digits")}
     found = json.loads((FOLDER / written["result"]).read_text())
     digits = written.get("digits", 0)
-    bars = {name: round(value, digits or None) for name, value in found["figures"][written["measure"]].items()}
+    figures = {name: round(value, digits) for name, value in found["figures"][written["measure"]].items()}
+    bars = {name: value if digits > 0 else int(value) for name, value in figures.items()}
     machine = found["machine"]
     run = f"Measured on {found['date']} with {machine['cores']} cores of {machine['processor']}: `{found['command']}`."
     return Chart(bars=bars, run=run, **rest)
@@ -83,5 +82,5 @@ def markdown() -> str:
     for chart in charts():
         parts += [f"### {chart.title}", f'<div class="picture" markdown="0">{svg(chart)}</div>']
         said = f"{chart.better.title()} is better. `{chart.command}`; [the whole table]({chart.page})."
-        parts.append(" ".join(filter(None, (said, chart.run))))
+        parts.append(f"{said} {chart.run}")
     return "\n\n".join(parts)

@@ -63,23 +63,24 @@ class Benchmark:
         self.scale = scale
         self.directory = directory
         self.peers = [peers.kohort(directory), peers.kafka(directory)]
-        self.loads = {
-            "100 B": Load.make(scale.small, 100, directory),
-            "1 KiB": Load.make(scale.large, 1024, directory),
-        }
+        self.loads: dict[str, Load] = {}
         self.found: dict[tuple[str, str], list[float]] = defaultdict(list)
         self.profiler = profiler
         self.names = (f"benchmark-{number}" for number in itertools.count())
 
     def run(self, say: Callable[[str], None]) -> None:
         """Start both, and do it all in rounds."""
-        os.sync()  # the loads were just written
         for number in range(self.scale.starts):
             for make in (peers.kohort, peers.kafka):
                 fresh = make(self.directory / f"start-{number}")
                 say(f"start {number + 1} of {self.scale.starts}: {fresh.name}")
                 self.note(fresh, "ready", fresh.start())
                 fresh.stop()
+        self.loads = {  # not before: a start waits for a disk that is busy
+            "100 B": Load.make(self.scale.small, 100, self.directory),
+            "1 KiB": Load.make(self.scale.large, 1024, self.directory),
+        }
+        os.sync()
         for peer in self.peers:
             say(f"starting {peer.name}")
             peer.start()

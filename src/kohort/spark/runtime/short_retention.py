@@ -85,7 +85,7 @@ class ShortRetention:
 
     def _tell(self, topic: str, oldest: int) -> None:
         kept_ms, self._kept_ms[topic] = self._kept_ms[topic], _FOR_EVER
-        length = str(timedelta(milliseconds=kept_ms)).removesuffix(", 0:00:00")
+        length = str(timedelta(milliseconds=min(kept_ms, 10**15))).removesuffix(", 0:00:00")  # more it can't take
         log.warning(
             "%s: records of %s are written to topic %s, which deletes what is older than its retention.ms=%d (%s): "
             "they may be gone within minutes. To keep them: kohort configs alter topic %s --set retention.ms=-1",
