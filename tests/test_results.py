@@ -133,3 +133,35 @@ def _of_libraries(found: dict[str, dict[str, float]], row: client.Row, broker: s
             yield f"{round(figure, -3):,.0f} ({found[f'{row.key} cpu, {broker}'][library]:.1f} µs)"
         else:
             yield f"{figure:.{1 if row.unit.startswith('%') else 2}f} {row.unit}"
+
+
+def test_the_page_on_choosing_has_the_figures_of_its_files() -> None:
+    page = (results.FOLDER.parents[1] / "docs" / "choosing.md").read_text()
+    assert [line for line in _choosing() if line not in page] == []
+
+
+def _choosing() -> Iterator[str]:
+    broker, client_, app, warm = (
+        json.loads((results.FOLDER / f"{each}.json").read_text())["figures"]
+        for each in ("broker", "client", "pipeline", "pipeline-long")
+    )
+    starts = zip(broker["ready"].values(), broker["idle"].values(), strict=True)
+    yield f"| until it answers, memory at rest | {' | '.join(f'{s:.1f} s, {mib:.0f} MiB' for s, mib in starts)} |"
+    consumed = broker["consume 1 KiB MB/s"].values()
+    yield f"| consuming records of 1 KiB | {' | '.join(f'{each:.0f} MB/s' for each in consumed)} |"
+    for title, work in (
+        ("produce one by one", "produce"),
+        ("consume one by one", "consume"),
+        ("consume in batches", "consume_batch"),
+    ):
+        rates = client_[f"{work} 100, Kohort"].values()
+        yield f"| {title}, 100 B | {' | '.join(f'{round(each, -3):,.0f}/s' for each in rates)} |"
+    for title, found, shown in (
+        ("until the first result", app["first"], lambda s: f"{s:.0f} s"),
+        ("median latency at 5,000 records/s", app["p50"], lambda ms: f"{ms / 1000:.2f} s"),
+        ("records/s on two cores, all there at the start", app["rate"], lambda rate: f"{round(rate, -3):,.0f}"),
+        ("of three times as many, so that the JVM is warm", warm["rate"], lambda rate: f"{round(rate, -3):,.0f}"),
+        ("memory at the peak", app["memory"], lambda mib: f"{mib / 1024:.1f} GiB"),
+    ):
+        ours, streams, spark = (shown(found[name]) for name in ("Kohort", "Kafka Streams", "Structured Streaming"))
+        yield f"| {title} | {ours} | {streams} | not measured here | {spark} |"

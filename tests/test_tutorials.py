@@ -40,6 +40,7 @@ def test_every_tutorial_is_followed_and_for_beginners() -> None:
     for page in pages:
         assert "\n## Five words first\n" in page.read_text()
         assert {language for language, _, _ in blocks(page)} == {"python", "sh", "text"}
+        assert len(page.read_text().split()) <= 2_000  # ten minutes at 200 words a minute
 
 
 def test_what_is_shown_is_found_in_what_is_printed() -> None:

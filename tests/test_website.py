@@ -60,6 +60,15 @@ def test_an_example_is_what_goes_over_the_wire(message: type[Message]) -> None:
     assert frame.endswith(example.encode(version))
 
 
+def test_a_stored_record_has_diagrams_fields_versions_schemas_and_an_example(pages: dict[str, Page]) -> None:
+    """Its key and its value, each."""
+    for names in RECORD_NAMES.values():
+        for name in names.values():
+            text = pages[f"reference/records/{slug(name)}.md"].text
+            assert all(f"### {part} of {name}Value\n" in text for part in ("Fields", "Versions", "Example")), name
+            assert (text.count('<div class="wire"'), text.count("Schema of each version")) == (2, 2), name
+
+
 def test_a_page_says_what_each_version_changed(pages: dict[str, Page]) -> None:
     text = pages["reference/messages/heartbeat.md"].text
     assert re.search(r"^\| 3 \| static members.* \| `GroupInstanceId` \|  \|$", text, re.MULTILINE)

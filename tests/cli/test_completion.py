@@ -28,6 +28,21 @@ def at() -> Iterator[Cluster]:
         yield found
 
 
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells(
+    at: Cluster, shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(completion, "_PATIENCE_S", 60)
+    typed = {"_KOHORT_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "kohort groups describe "}
+    typed |= {"_TYPER_COMPLETE_FISH_ACTION": "get-args", "KOHORT_BOOTSTRAP_SERVERS": at.servers}
+    for name, value in typed.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        _run([])
+    said = capsys.readouterr().out
+    assert "delays" in said and "readers" in said
+
+
 PATIENT = "from kohort.cli import main; from kohort.cli.client import completion; completion._PATIENCE_S = 60; main()"
 
 

@@ -328,6 +328,7 @@ def test_members_and_offsets_alone(at: Cluster) -> None:
     commit(at, "lonely", {T1: 0})
     (report,) = at.json("groups", "offsets", "lonely", "--topic", "t:1")
     assert [each["partition"] for each in report["offsets"]] == [1]
+    assert "lonely has no offsets of t-9" in at.fails("groups", "offsets", "lonely", "--topic", "t:9")
     assert "of topic 'tt'; did you mean 't'?" in at.fails("groups", "offsets", "lonely", "--topic", "tt")
     assert at.json("groups", "members", "lonely") == [{"group_id": "lonely", "type": "classic", "members": []}]
     assert "lonely: classic group, Empty, 0 members" in at.ok("groups", "members", "lonely")

@@ -241,11 +241,19 @@ class MadeUpRecords:
         pass
 
 
+class MadeUpTopics:
+    """What changes of topics ask."""
+
+    async def describe(self, name: str) -> dict[str, TopicInfo]:
+        return {name: _topic(name)}
+
+
 class MadeUpAdmin:
     """What changes of groups ask and do; `Admin`'s methods, without brokers."""
 
     def __init__(self) -> None:
         self.groups = self.group_offsets = self
+        self.topics = MadeUpTopics()
 
     async def describe(self, group_id: str) -> dict[str, GroupDescription]:
         return {group_id: _description(group_id)}

@@ -199,10 +199,13 @@ def offsets(
     if topics:
         read = {at for report in reports for at in report.lag}
         existing = {at.topic for at in read}
+        missing = [at for at in chosen if at.topic in existing and at not in read]
         for name in dict.fromkeys([*names, *(at.topic for at in chosen)]):
             if name not in existing:
                 meant = did_you_mean(name, existing)
                 fail(f"{', '.join(groups)} has no offsets of topic {name!r}" + (f"; {meant}" if meant else ""), 1)
+        if missing:
+            fail(f"{', '.join(groups)} has no offsets of {', '.join(map(str, missing))}", 1)
         reports = [
             report.of_partitions(at for at in report.lag if at.topic in names or at in chosen) for report in reports
         ]

@@ -36,7 +36,8 @@ SORTS: Final = tuple(_SORTS)
 _LARGEST_FIRST: Final = ("lag", "behind", "rebalances", "members")
 
 _MANY_REBALANCES: Final = 4
-"""In ten minutes, stand out: who starts or stops a member or two causes fewer."""
+"""In ten minutes, stand out: who starts or stops a member or two causes fewer. Those of streams groups don't: each task
+whose copy has caught up is one, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ def state_cell(state: str) -> Cell:
 
 def _row(group: KnownGroup) -> tuple[Cell, ...]:
     listing, summary = group.listing, group.summary
+    many = listing.type is not GroupType.STREAMS and (group.rebalances or 0) >= _MANY_REBALANCES
     return (
         Cell(visible(listing.group_id) or "(no name)", group_link(listing.group_id)),
         state_cell(listing.state),
@@ -126,7 +128,7 @@ def _row(group: KnownGroup) -> tuple[Cell, ...]:
             tone=_DIRECTIONS.get(group.trend.direction, ""),
         ),
         Cell(NOTHING if summary is None or summary.lag is None else delay_text(group.delay)),
-        Cell(number(group.rebalances), tone="warn" if (group.rebalances or 0) >= _MANY_REBALANCES else ""),
+        Cell(number(group.rebalances), tone="warn" if many else ""),
         Cell(NOTHING if summary is None else number(summary.members)),
         Cell(listing.type.value),
     )

@@ -13,7 +13,7 @@ MOST_GROUPS: Final = 200
 """Groups whose partitions are followed: those that were looked at last."""
 
 MOST_PARTITIONS: Final = 50
-"""Of a group, that are followed: those with the largest lag in the last look. Each takes half a KB."""
+"""Of a group, that are followed: those whose lag was the largest within their line. Each takes half a KB."""
 
 MOST_LINES: Final = 20
 """Of these, that are drawn: an open page is told each line that changes."""
@@ -66,19 +66,25 @@ class PartitionLags:
         self._began = at if self._began is None else self._began
         now = int((at - self._began) // EVERY_S)
         passed = now - self._newest
-        worst = lags.keys() if len(lags) <= MOST_PARTITIONS else nlargest(MOST_PARTITIONS, lags, key=lags.__getitem__)
         before, self._lags, self._newest = self._lags, {}, now
-        for partition in worst:
+
+        def most(partition: TopicPartition) -> int:
+            """By the last look alone, commits would have partitions come and go, and none would get a line."""
+            return max(lags.get(partition, _UNKNOWN), *before.get(partition, (_UNKNOWN,)))
+
+        for partition in nlargest(MOST_PARTITIONS, {**lags, **before}, key=most):
             values = before.get(partition) or array("q", [_UNKNOWN])
             if passed:
                 values.extend([_UNKNOWN] * min(passed, POINTS))
                 del values[:-POINTS]
-            values[-1] = max(_UNKNOWN if passed else values[-1], min(lags[partition], _MOST))
-            self._lags[partition] = values
+            values[-1] = max(_UNKNOWN if passed else values[-1], min(lags.get(partition, _UNKNOWN), _MOST))
+            if max(values) != _UNKNOWN:
+                self._lags[partition] = values
 
     def lines(self) -> dict[TopicPartition, Line]:
         """Of the partitions that lag most, as far as there is more than one point of each."""
-        worst = nlargest(MOST_LINES, self._lags, key=lambda each: self._lags[each][-1])
+        known = [each for each, values in self._lags.items() if values[-1] != _UNKNOWN]
+        worst = nlargest(MOST_LINES, known, key=lambda each: max(self._lags[each][-2:]))
         return {each: line for each in worst if (line := _line(self._lags[each])) is not None}
 
 

@@ -74,7 +74,7 @@ def trend(samples: Sequence[Sample]) -> Trend:
     brought_here = [each.value + pace * (newest.at - each.at) for each in samples]
     level = median(brought_here)
     spread = median(abs(each - level) for each in brought_here)
-    left = level if level > 0 else newest.value
+    left = min(level, newest.value) if level > 0 else newest.value
     change = pace * (newest.at - samples[0].at)
     if abs(change) < max(1.0, _LEAST_PART * left, _LEAST_SPREADS * spread):
         return Trend(Direction.STEADY, pace)

@@ -52,7 +52,7 @@ def test_rows_that_go_through_a_repartition_topic_are_counted_apart() -> None:
     overview.epoch(epoch(0.0, ["1_0"], records=1_100, took_ms=480, again=True))
     overview.epoch(epoch(0.0, ["1_0"], records=30, took_ms=480, input="airports"))
     (line,) = shown(ProgressLine("flights", overview))
-    assert line.startswith("flights starting  1,230 records  2,500/s  1,100 repartitioned  lag here 0  ")
+    assert line.startswith("flights starting  1,230 records  2,562/s  1,100 repartitioned  lag here 0  ")
     assert overview.health_page()["records"] == 1_230
 
 

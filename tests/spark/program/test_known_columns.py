@@ -35,8 +35,11 @@ def orders() -> Any:
         (lambda it: it.repartition("idd"), "repartition 'idd': there is no column 'idd'"),
         (lambda it: it.to("out", key="idd"), "to('out'): key 'idd': there is no column 'idd'"),
         (lambda it: it.with_columns(total="amount").where("totl > 0"), "did you mean 'total'?"),
-        (lambda it: it.select("id", "amount AS total").peek(print).where("totl > 0"), "There are id, total"),
-        (lambda it: it.repartition("id").dedupe("id", within="1 hour").where("lower(amout) = ''"), "'amout'"),
+        (lambda it: it.select("id", "amount AS total").peek(print).with_columns(x="totl + 1"), "There are id, total"),
+        (
+            lambda it: it.repartition("id").dedupe("id", within="1 hour").where("NOT (amout = '' OR id IN (1))"),
+            "'amout'",
+        ),
     ],
 )
 def test_a_misspelt_column_is_refused_where_it_is_written(write: Callable[[Any], Any], said: str) -> None:
@@ -59,6 +62,10 @@ def test_a_misspelt_column_is_refused_where_it_is_written(write: Callable[[Any],
         "id IN (SELECT amout FROM elsewhere)", "`days` + `amount`", "id LIKE 'x' ESCAPE '/'",
         "amount BETWEEN 1e3 AND 2D",
         "date(at) = current_timestamp", "_partition = 1 AND _topic = 'x'", "X'1F' = id", "nothing_like_it > 0",
+        "CASE WHEN amount > 15 THEN 1 ELSE 0 END amount_high", "amount::INT amount_int", "dates[0] dat",
+        "id IS NULL idd",
+        "NULL amoun", "current_date dat", "days days_", "id::STRUCT<amout INT>", "id -- the AS ids",
+        "replace(id, r'\\', ', amout, ')", "1 amout", "'x' amout", "amount > min_amount", "id = user AND days > 1.5e3",
         "id COLLATE UTF8_LCASE = 'x'", "timestampadd(HOUR, 1, at)", "(id) ids", "amount as amout", "unclosed('",
     ],
 )  # fmt: skip
@@ -87,6 +94,14 @@ def test_any_text_is_read(text: str) -> None:
 )
 def test_names_of_ddl(schema: str, names: tuple[str, ...] | None) -> None:
     assert ddl_names(schema) == names
+
+
+def test_what_a_select_leaves_out_is_still_there_for_a_condition() -> None:
+    """As for Spark's filters."""
+    kept = orders().select("id", "amount AS amounts")
+    kept.where("amount > 1").branch(big="amount > 9", rest=None)
+    with pytest.raises(ProgramError, match="'amount'; did you mean 'amounts'"):
+        kept.select("amount")
 
 
 def test_where_columns_are_not_known_nothing_is_refused() -> None:

@@ -31,7 +31,7 @@ class _Cluster:
         self.asked.append(resource.name)
         if self.settings is None:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "DESCRIBE_CONFIGS")
-        return {resource: {key: SimpleNamespace(value=self.settings[key]) for key in keys}}
+        return {resource: {key: SimpleNamespace(value=self.settings[key]) for key in keys}} if self.settings else {}
 
 
 def rows(*ages: int | None) -> pa.Table:
@@ -72,6 +72,8 @@ def test_it_is_said_once(caplog: pytest.LogCaptureFixture, before: tuple[pa.Tabl
         (KEEPS_A_WEEK | {"cleanup.policy": "compact"}, "results"),
         (KEEPS_A_WEEK | {"message.timestamp.type": "LogAppendTime"}, "results"),
         (None, "results"),
+        (KEEPS_A_WEEK | {"retention.ms": "6.048e8"}, "results"),
+        ({}, "results"),
         (KEEPS_A_WEEK, "app-repartition"),
     ],
 )

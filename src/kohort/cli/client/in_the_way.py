@@ -38,6 +38,12 @@ async def naming_members(admin: Admin, *groups: str) -> AsyncIterator[None]:
         said = await _said(admin, groups)
         raise KafkaError(error.code, f"group {groups[0]} {said[groups[0]]}" if said else error.detail) from None
     except PartialFailureError as error:
+        if len(groups) == 1:  # of its partitions
+            told = next(filter(_is_in_the_way, error.errors.values()), None)
+            said = await _said(admin, groups) if told is not None and not error.done else {}
+            if told is None or not said:
+                raise
+            raise KafkaError(told.code, f"group {groups[0]} {said[groups[0]]}") from None
         named = {str(each) for each, why in error.errors.items() if _is_in_the_way(why)}
         said = await _said(admin, [each for each in groups if each in named])
         errors = {

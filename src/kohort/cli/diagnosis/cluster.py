@@ -204,9 +204,12 @@ async def _group_findings(admin: Admin, watch_s: float) -> list[Finding]:
     before = await _with_members(admin, listed, {})
     found += subscription_findings(before, await missing_topics(admin, before.values()))
     looks = [before]
-    while before and (left := watch_s - (len(looks) - 1) * _LOOK_AGAIN_S) > 0:
+    while listed and (left := watch_s - (len(looks) - 1) * _LOOK_AGAIN_S) > 0:
         await asyncio.sleep(min(left, _LOOK_AGAIN_S))
-        looks.append(await _with_members(admin, await admin.groups.list(), looks[-1]))
+        try:
+            looks.append(await _with_members(admin, await admin.groups.list(), looks[-1]))
+        except (PartialFailureError, ClientError, KafkaError):  # a broker is away for a moment: what is found stays
+            looks.append(looks[-1])
     return [*found, *movement_findings(looks, watch_s)]
 
 
@@ -216,7 +219,9 @@ async def _with_members(
     """Those of these groups that have members; those that can't be described now are as they were before."""
     working = {each.group_id: each.type for each in listed if each.state.lower() not in ("empty", "dead")}
     now = await _described(admin, [*working], working)
-    return {name: now.get(name) or before[name] for name in working if name in now or name in before}
+    # What hasn't changed is kept once: 600 s are 200 looks.
+    known = {**before, **{name: group for name, group in now.items() if group != before.get(name)}}
+    return {name: known[name] for name in working if name in known}
 
 
 async def _described(

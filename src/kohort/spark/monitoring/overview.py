@@ -39,7 +39,7 @@ class SubtopologyTotals:
     lag: int = 0
     positions: dict[str, int] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
-    _recent: deque[tuple[float, float, int]] = field(default_factory=deque)
+    _recent: deque[tuple[float, float, int, bool]] = field(default_factory=deque)
 
     def add(self, done: EpochDone) -> None:
         self.last = done
@@ -53,16 +53,20 @@ class SubtopologyTotals:
         self.late += done.late
         self.lag = done.lag
         self.positions.update(done.positions)
-        self._recent.append((done.at, done.took_ms / 1000, done.records))
+        self._recent.append((done.at, done.took_ms / 1000, done.records, done.again))
 
-    def rate(self, now: float) -> float:
-        """Records a second, since the first epoch that was committed in the last ten seconds began."""
+    def rate(self, now: float, *, again: bool = True) -> float:
+        """Records a second, since the first epoch that was committed in the last ten seconds began.
+
+        Args:
+            again: whether to count rows that the application has sent itself, too.
+        """
         while self._recent and self._recent[0][0] < now - _RATE_OVER:
             self._recent.popleft()
         if not self._recent:
             return 0.0
-        at, took, _ = self._recent[0]
-        return sum(records for _, _, records in self._recent) / max(now - at + took, 0.001)
+        at, took, *_ = self._recent[0]
+        return sum(records for _, _, records, sent in self._recent if again or not sent) / max(now - at + took, 0.001)
 
 
 class Overview(Listener):
@@ -159,7 +163,7 @@ class Overview(Listener):
     def rate(self) -> float:
         """Records a second, over the last ten seconds, of topics that are the user's."""
         now = self.clock()
-        return sum(totals.rate(now) for totals in list(self.subtopologies.values()) if not totals.again)
+        return sum(totals.rate(now, again=False) for totals in list(self.subtopologies.values()))
 
     def state(self) -> str:
         """Returns starting, running, restoring, waiting, stopped (a subtopology is) or failing."""

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from kohort.spark.monitoring.events import Listener
+from kohort.spark.monitoring.events import Listener, Listeners
 from kohort.spark.monitoring.progress_log import write_line
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class StartLines:
     """
 
     def __init__(self, name: str, *, shown: bool, listeners: Sequence[Listener] = ()) -> None:
-        self._name, self._shown, self._listeners = name, shown, listeners
+        self._name, self._shown, self._listeners = name, shown, Listeners(listeners)
 
     def doing(self, text: str) -> None:
         """Says what is begun, which may take some time."""
@@ -34,8 +34,7 @@ class StartLines:
 
     def waiting(self, reason: str | None) -> None:
         """Says why nothing goes on, and with None that it does."""
-        for each in self._listeners:
-            each.waiting(reason)
+        self._listeners.waiting(reason)
         if self._shown:
             self.doing("going on" if reason is None else f"waiting: {reason}")
         elif reason is not None:

@@ -17,29 +17,20 @@ from kohort.spark.program.written_at import Written, located
 if TYPE_CHECKING:
     from kohort.spark.program.sources import SourceDef
 
-_TOKEN: Final = re.compile(
-    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|[0-9][\w.]*|[^\W\d]\w*|->|=>|::|\S""",
-    re.DOTALL,
-)
 _NAME: Final = re.compile(r"[^\W\d]\w*|`(?:[^`]|``)+`")
+_PLAIN: Final = re.compile(
+    rf"""\s*(?:(?P<name>{_NAME.pattern})|(?P<literal>'[^'\\]*'|\d+(?:\.\d+)?)|(?P<sign><=|>=|<>|!=|==|[=<>()+*/%,-]))"""
+)
+"""A token of a plain expression."""
+_OPERATORS: Final = frozenset(("AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE"))
+_CONSTANTS: Final = frozenset(("NULL", "TRUE", "FALSE"))
+_FUNCTIONS: Final = frozenset(("LOCALTIMESTAMP", "SESSION_USER", "USER"))
+"""Those that are called without parentheses, beside `CURRENT_…`."""
+_ALIASED: Final = re.compile(rf"(.*\S)\s+AS\s+({_NAME.pattern})\s*", re.DOTALL | re.IGNORECASE)
+_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|\S""", re.DOTALL)
 _DDL_FIELD: Final = re.compile(r"\s*([^\W\d]\w*|`[^`]+`)\s*(?::|\s)\s*\S")
-_ALIASED: Final = re.compile(r".*\sAS\s+([^\W\d]\w*|`[^`]+`)\s*", re.DOTALL | re.IGNORECASE)
-
-_TEXT: Final = """
-    ALL AND ANTI ANY ARRAY AS ASC AT BETWEEN BIGINT BINARY BOOLEAN BOTH BY BYTE CASE CAST CHAR COLLATE CROSS
-    CUBE CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DATE DAY DAYOFWEEK DAYOFYEAR DAYS DEC DECIMAL
-    DESC DISTINCT DIV DOUBLE DOW DOY ELSE END ESCAPE EXCEPT EXISTS EXTRACT FALSE FILTER FIRST FLOAT FOR FROM
-    FULL GLOBAL GROUP HAVING HOUR HOURS ILIKE IN INNER INT INTEGER INTERVAL INTO IS ISODOW ISOYEAR JOIN LAST
-    LEADING LEFT LIKE LIMIT LOCALTIMESTAMP LONG MAP MICROSECOND MICROSECONDS MILLISECOND MILLISECONDS MINUTE
-    MINUTES MONTH MONTHS NATURAL NOT NULL NULLS NUMERIC ON OR ORDER OUTER OVER OVERLAY PARTITION PIVOT POSITION
-    QUARTER QUARTERS RANGE REAL REGEXP RESPECT RIGHT RLIKE ROW ROWS SECOND SECONDS SELECT SEMI SESSION
-    SESSION_USER SHORT SMALLINT SOME SPARK_CATALOG STRING STRUCT SUBSTRING SYSTEM TABLE THEN TIME TIMESTAMP
-    TIMESTAMP_LTZ TIMESTAMP_NTZ TINYINT TO TRAILING TRIM TRUE TRY_CAST UNION UNIQUE UNKNOWN USER USING VALUES
-    VARCHAR VARIANT VOID WEEK WEEKS WHEN WHERE WINDOW WITH WITHIN WITHOUT XOR YEAR YEAROFWEEK YEARS ZONE
-"""
-_WORDS: Final = frozenset(_TEXT.split())
-"""Words of Spark's expressions, units and types, that are no names where they stand alone."""
-_NOT_READ: Final = frozenset(("->", "SELECT", "OVER"))
+_ALIKE: Final = 0.8
+"""How alike names are of which one is taken for the other, misspelt: `min_amount` isn't `amount`."""
 
 
 def declared(source: SourceDef) -> tuple[str, ...] | None:
@@ -55,7 +46,7 @@ def declared(source: SourceDef) -> tuple[str, ...] | None:
 def ddl_names(schema: str) -> tuple[str, ...] | None:
     """The names of columns in DDL, "origin STRING, dep_delay DOUBLE"; None if it can't be read here."""
     fields, depth, begun = [], 0, 0
-    tokens = [(each.group(), each.start()) for each in _TOKEN.finditer(schema)]
+    tokens = [(each.group(), each.start()) for each in _QUOTED.finditer(schema)]
     for text, at in tokens:
         depth += (text in "<(") - (text in ">)") if len(text) == 1 else 0
         if text == "," and not depth:
@@ -86,13 +77,16 @@ def selected(known: Sequence[str], columns: Iterable[object]) -> tuple[str, ...]
 
 
 def alias(text: str) -> str | None:
-    """What an expression is called by the `AS` at its end; None if it has none."""
-    found = _ALIASED.fullmatch(text)
-    return None if found is None else found[1].strip("`")
+    """What an expression is called by the `AS` at its end; None if it has none, or a comment, which may have one."""
+    found = None if _has_comment(text) else _ALIASED.fullmatch(text)
+    return None if found is None else found[2].strip("`")
 
 
 def check_text(what: str, text: str, known: Collection[str], where: str) -> None:
-    """Refuses an expression with a name that is nearly a column's, and no column's.
+    """Refuses a plain expression with a name that is nearly a column's, and no column's.
+
+    Plain are comparisons and sums of columns, numbers and texts, with `AND`, `OR` and the like, and `AS` at the end. A
+    name in others may be anything: a function, a field, a type, a variable of a lambda.
 
     Args:
         what: how messages call the expression, as "where".
@@ -110,7 +104,7 @@ def check_name(what: str, name: str, known: Collection[str], where: str) -> None
     by_lower = {each.lower(): each for each in known}
     if name.startswith("_") or name.lower() in by_lower:
         return
-    if alike := get_close_matches(name.lower(), by_lower):
+    if alike := get_close_matches(name.lower(), by_lower, cutoff=_ALIKE):
         meant = " or ".join(repr(by_lower[each]) for each in alike)
         with located(Written()):
             raise ProgramError(
@@ -118,19 +112,32 @@ def check_name(what: str, name: str, known: Collection[str], where: str) -> None
             )
 
 
-def _names(text: str) -> Iterable[str]:
-    """Names in an expression that have to be columns."""
-    tokens = [each for each in _TOKEN.findall(text) if not each.startswith(("--", "/*"))]
-    words = ["", *(each.upper() for each in tokens), ""]
-    if not _NOT_READ.isdisjoint(words):
-        return
-    for before, word, after, token in zip(words, words[1:], words[2:], tokens, strict=False):
-        if word == "AS" and after in ("(", "ARRAY", "MAP", "STRUCT"):
-            return  # names of several columns, or a type that has names of its own
-        if not _NAME.fullmatch(token) or word in _WORDS:
-            continue
-        if before in (".", ":", "::", "AS", "COLLATE") or after in ("(", "=>", "FROM", ":") or after[:1] in ("'", '"'):
-            continue  # of a struct, a type, an alias, a function, a parameter
-        if before and before not in _WORDS and (before == ")" or before[0] in "`'\"_" or before[0].isalnum()):
-            continue  # an alias without AS
-        yield token.strip("`")
+def _names(text: str) -> Sequence[str]:
+    """The names in a plain expression; none of another one."""
+    if _has_comment(text):
+        return ()
+    if aliased := _ALIASED.fullmatch(text):
+        text = aliased[1]
+    names: list[str] = []
+    at, ended = 0, False  # whether an operand has ended: what comes after it is an operator
+    while found := _PLAIN.match(text, at):
+        at = found.end()
+        name, sign = found["name"], found["sign"]
+        word = (name or "").upper()
+        if word in _OPERATORS:
+            ended = False
+        elif sign is None:
+            if ended or word in _FUNCTIONS or word.startswith("CURRENT_"):
+                return ()  # an alias without AS, a unit of time, a word that isn't known here
+            ended = True
+            if name is not None and word not in _CONSTANTS:
+                names.append(name.strip("`"))
+        elif sign == "(" and ended:
+            return ()  # a function
+        else:
+            ended = sign == ")"
+    return () if text[at:].strip() else names
+
+
+def _has_comment(text: str) -> bool:
+    return "--" in text or "/*" in text

@@ -893,6 +893,7 @@ class Stream(Shortcuts):
         return self
 
     if not TYPE_CHECKING:
+        __iter__ = None  # or by __getitem__ it would be a sequence
 
         def __getitem__(self, name: object) -> None:
             raise TypeError(f"a stream has no [{name!r}]: {_naming(str(name))}")
@@ -904,8 +905,12 @@ class Stream(Shortcuts):
             origin = origin.parent._origin
         return f"stream {origin.topic!r}" if isinstance(origin, SourceDef) else repr(self)
 
-    def _known(self) -> tuple[str, ...] | None:
-        """The columns that the program's text shows; None if it doesn't show all."""
+    def _known(self, *, left_out: bool = False) -> tuple[str, ...] | None:
+        """The columns that the program's text shows; None if it doesn't show all.
+
+        Args:
+            left_out: with those that a `select` has left out: Spark's filters after it find them all the same.
+        """
         match self._origin:
             case SourceDef() as source:
                 known = declared(source)
@@ -915,7 +920,9 @@ class Stream(Shortcuts):
                 known = None
         for step in self._steps:
             if isinstance(step, TransformDef) and isinstance(step.function, Shortcut):
-                known = None if known is None else step.function.columns(known)
+                before, known = known, None if known is None else step.function.columns(known)
+                if left_out and before is not None and known is not None:
+                    known = tuple(dict.fromkeys((*before, *known)))
             elif not isinstance(step, PeekDef) and not (
                 isinstance(step, ProcessDef) and isinstance(step.operation, Dedupe)
             ):
@@ -923,7 +930,7 @@ class Stream(Shortcuts):
         return known
 
     def _check(self, what: str, given: Iterable[Expression], more: Iterable[str] = ()) -> None:
-        if (known := self._known()) is not None:
+        if (known := self._known(left_out=what in ("where", "branch"))) is not None:
             columns = tuple(dict.fromkeys((*known, *(each for each in more if each))))
             for each in given:
                 if isinstance(each, str):

@@ -56,4 +56,4 @@ def topics_are_there(
             found = await unless_stopped(stop, ask())
 
     in_foreground(look, stopping)
-    return found
+    return found and not stopping.asked

@@ -71,11 +71,11 @@ class ShortRetention:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         try:
             found = (await self._admin.configs.describe(resource, keys=_KEYS))[resource]
-        except (KafkaError, ClientError) as error:
+            values = {name: each.value or "" for name, each in found.items()}
+            kept_ms = int(values.get("retention.ms") or -1)
+        except (KafkaError, ClientError, LookupError, ValueError) as error:  # what a broker says isn't to stop it all
             log.debug("how long %s keeps records isn't known: %s", topic, error)
-            found = {}
-        values = {name: each.value or "" for name, each in found.items()}
-        kept_ms = int(values.get("retention.ms") or -1)
+            values, kept_ms = {}, -1
         deletes = "delete" in values.get("cleanup.policy", "")
         own_times = values.get("message.timestamp.type") != "LogAppendTime"
         self._kept_ms[topic] = kept_ms if kept_ms >= 0 and deletes and own_times else _FOR_EVER
