@@ -58,4 +58,4 @@ def test_each_shows_what_its_page_shows_now() -> None:
 
 async def with_wider_cells(page: Any) -> None:
     """By the page's own stylesheet: it takes no other."""
-    await page.evaluate("document.styleSheets[0].insertRule('td, th { padding: 0.5rem !important }', 0)")
+    await page.evaluate("document.styleSheets[0].insertRule('td, th { padding: 1.2rem !important }', 0)")
