@@ -19,7 +19,7 @@ from tests.tools import JAVA
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a gigabyte comes from the package index
 
-LARGEST = {"": 60, "arrow": 600, "placement": 420, "security": 90, "spark": 1800}
+LARGEST = {"": 60, "arrow": 600, "console": 85, "placement": 420, "security": 90, "spark": 1800}
 """Megabytes on disk."""
 
 LICENCES = """
@@ -83,6 +83,33 @@ with BrokerProcess() as broker:
     at = ["--bootstrap-server", broker.bootstrap_servers, "--quiet"]
     subprocess.run([command, "produce", "words", *at], input=b"to be\\n", check=True)
     subprocess.run([command, "consume", "words", *at, "--from-beginning", "--exit"], check=True)
+"""
+
+CONSOLE = """
+import re, subprocess, sys
+from pathlib import Path
+from urllib.parse import urljoin
+from urllib.request import urlopen
+from kohort.testing import BrokerProcess
+
+def fetched(path):
+    with urlopen(urljoin(address, path), timeout=60) as answer:
+        print(answer.status, path)
+        return answer.read().decode()
+
+kohort = Path(sys.executable).with_name("kohort")
+with BrokerProcess() as broker:
+    at = ["--bootstrap-server", broker.bootstrap_servers]
+    subprocess.run([kohort, "produce", "words", *at, "--quiet"], input=b"to be\\n", check=True)
+    with subprocess.Popen([kohort, "console", "--port", "0", *at], stdout=subprocess.PIPE, text=True) as console:
+        try:
+            address = console.stdout.readline().strip()
+            for path in sorted(set(re.findall('"(/static/[^"]*)"', fetched("/groups")))):
+                assert fetched(path)
+            assert "to be" in fetched("/records?topic=words")
+            fetched("/wire")
+        finally:
+            console.terminate()
 """
 
 GROUP = '{subtopologies: {"0": {partitions: 6, state_stores: 2}}, members: {m1: {active: {"0": 0-5}}, m2: {}}}'
@@ -196,6 +223,13 @@ def test_the_base_says_what_the_pipeline_needs(installed: Environment) -> None:
 def test_arrow_reads_and_writes_tables(installed: Environment) -> None:
     assert installed.run("python", "-c", TABLES) == ""
     assert installed.run("python", "-c", COMMANDS) == "to be\n"
+
+
+@pytest.mark.parametrize("installed", ["console"], indirect=True)
+def test_console_has_its_pages_and_what_they_load(installed: Environment) -> None:
+    static = ("console.css", "console.js", "icon.svg")
+    paths = ("/groups", *(f"/static/{name}" for name in static), "/records?topic=words", "/wire")
+    assert installed.run("python", "-c", CONSOLE) == "".join(f"200 {path}\n" for path in paths)
 
 
 @pytest.mark.parametrize("installed", ["placement"], indirect=True)

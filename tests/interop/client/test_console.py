@@ -1,4 +1,4 @@
-"""The console as it is started, beside Kohort's broker and Apache Kafka: groups of all types, records, a reset."""
+"""The console as it is started, beside Kohort's broker and Apache Kafka, older ones too: groups, records, a reset."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
+import pytest
 
 from kohort.client import Admin, ClientConfig, Consumer, Producer, ShareConsumer, TopicPartition
 from kohort.client.streams_member import TaskId
@@ -17,8 +18,10 @@ from kohort.client.streams_member import TaskId
 from ...console.running import Console
 from ...console.streams_members import instances, set_group
 from ...console.test_server import page_of
+from ...tools import MAVEN
 from ...waiting import run, until
 from ..newest_kafka import NewestKafka
+from ..older_kafka import OlderKafka
 from ..secured import SecureServer
 from ..servers import Server
 from .records import numbered, write
@@ -144,6 +147,63 @@ def test_a_topic_its_records_a_reset_and_the_wire(broker: Server, new_topic: New
             assert "StreamsGroupHeartbeat" in await at.page("/wire")
 
     run(scenario())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["3.9", "3.3"])
+def test_an_older_kafka(tmp_path: Path, version: str) -> None:
+    """Its groups are classic; the list of them says so from 3.8 on."""
+    MAVEN.require()
+    # A busy machine mustn't have its controller forget it: it is never started again.
+    node = OlderKafka(tmp_path / "kafka", version, {"broker.session.timeout.ms": "30000"})
+    topic, group = "orders", "billing"
+    zero = TopicPartition(topic, 0)
+
+    async def scenario() -> None:
+        async with Admin(node.bootstrap) as admin:
+            await admin.topics.create(topic, partitions=1)
+        write(node.bootstrap, topic, numbered(1, 10))
+        settings = ClientConfig(bootstrap_servers=node.bootstrap, client_id="till")
+        early: dict[str, Any] = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
+        async with started("-b", node.bootstrap, "--write") as at:
+
+            async def listed(state: str, members: str) -> bool:  # with the next look
+                rows = page_of(await at.page("/groups", q=group)).rows[1:]
+                return [[*row[:3], *row[-2:]] for row in rows] == [[group, state, "6", members, "classic"]]
+
+            async with Consumer(settings, group_id=group, group_protocol="classic", **early) as member:
+                member.subscribe(topic)
+                while not await member.poll():
+                    pass
+                await member.commit({zero: 4})
+                await until(lambda: listed("Stable", "1"), "the group is listed with its lag")
+                page = page_of(await at.page("/group", id=group))
+                assert (page.texts["state"], page.texts["members_count"], page.texts["lag"]) == ("Stable", "1", "6")
+                assert [row[1:4] for row in page.rows if row[0] == f"{topic}-0"] == [["4", "10", "6"]]
+                assert [(row[2], row[4]) for row in page.rows if row[1:2] == ["till"]] == [("127.0.0.1", "orders: 0")]
+
+            async def measured() -> bool:  # with the next look at topics
+                return page_of(await at.page("/topic", name=topic)).texts["size"].endswith(" bytes")
+
+            await until(measured, "the topic's size is known")
+            page = page_of(await at.page("/topic", name=topic))
+            assert page.texts["offsets"] == "10"
+            assert [row[4:7] for row in page.rows if row[0] == "0"] == [["0", "10", "10"]]
+            page = page_of(await at.page("/records", topic=topic, partition="0", count="2"))
+            assert [[row[0], row[3]] for row in page.rows[1:]] == [["0: 8", "8"], ["0: 9", "9"]]
+
+            await until(lambda: listed("Empty", "0"), "its member has left")
+            planned = await at.plan("group", group, "reset-offsets", to="earliest")
+            assert [f"{topic}-0", "4", "0", "reads 4 records again", ""] in page_of(planned).rows
+            page_of(await at.confirm(planned))
+        assert await committed(node.bootstrap, group) == {zero: 0}
+
+    try:
+        node.start()
+        run(scenario())
+    finally:
+        if node.process is not None:
+            node.kill()
 
 
 def test_a_server_with_tls_and_sasl(secure_server: SecureServer, tmp_path: Path, new_name: NewName) -> None:
