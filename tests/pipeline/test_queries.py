@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import urllib.error
@@ -15,8 +16,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from kohort.http_access import OPEN
 from kohort.spark import StreamsApp, avg, count, list_state, max_, session, value_state, window
 from kohort.testing.broker import Broker
+from tests.console.running import console
+from tests.console.test_server import page_of
 
 from .applications import Heard, create_topics, members_of, run_until
 
@@ -66,6 +70,9 @@ def test_queries_answer_what_the_changelogs_say(
         assert one["value"] == {**value, "state": state}
     jfk = [row["key"] for row in day if row["key"]["origin"] == "JFK"]
     assert [row["key"] for row in answers["/stores/delays?key=JFK"]["rows"]] == jfk
+
+    shown = [map(json.loads, row[:2]) for row in page_of(answers["console"]).rows if row[0].startswith("{")]
+    assert [(key, value) for key, value in shown] == [(row["key"], row["value"]) for row in day]
 
     names = _changelog(servers, "asked-airlines-changelog")
     assert {row["key"]: row["value"] for row in answers["/stores/airlines"]["rows"]} == {
@@ -159,7 +166,14 @@ def _ask(servers: str, answers: dict[str, Any]) -> bool:
     paths = [f"/stores/delays{key}" for key in keys] + [f"/stores/airlines{key}" for key in airlines]
     for path in (*paths, "/stores/delays?key=JFK", "/health"):
         answers[path] = _get(url + path)
+    answers["console"] = asyncio.run(_in_console(servers))
     return True
+
+
+async def _in_console(servers: str) -> str:
+    """The page of a store's keys and values, which the console asks the application for."""
+    async with console(servers, stores=OPEN) as at:
+        return await at.page("/group/stores", id="asked", store="delays")
 
 
 def _get(url: str) -> Any:
