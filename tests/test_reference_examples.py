@@ -64,6 +64,7 @@ OF_OTHERS: Final = frozenset(
 WITHOUT_SPARK: Final = [each for each in (*PACKAGES, *BESIDE) if not each.startswith("kohort.spark")]
 NOT_RUN: Final = {
     ("kohort.client.streams_member", "topology = "): "goes on: tests/test_docs.py runs that of docs/streams-member.md",
+    ("kohort.testing", "with KohortContainer("): "a process of its own: tests/testing/test_container.py starts some",
     ("kohort.testing.plugin", "@pytest.mark.kohort("): "a test with a fixture: tests/testing/test_plugin.py has such",
 }
 """Examples without Spark that aren't run, by how they begin, and why."""
