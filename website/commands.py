@@ -12,6 +12,9 @@ import typer
 from kohort.cli import COMMANDS
 from website.page import Page, cell
 
+_EXAMPLE = ("kohort ", "echo ", "openssl ", "spark-submit ")
+"""How the paragraphs begin that are for a terminal."""
+
 _OF_TYPER = ("help", "install_completion", "show_completion")
 """Options that each command has."""
 
@@ -60,9 +63,9 @@ def _described(command: Any, name: str, level: int) -> Iterator[str]:
 
 
 def _explanation(text: str, name: str) -> Iterator[str]:
-    """The docstring of a command, in which a paragraph that begins with the command is an example."""
+    """The docstring of a command, in which a paragraph that begins with a command is an example."""
     for paragraph in text.replace("\b\n", "").split("\n\n"):
-        example = paragraph.startswith("kohort ")
+        example = paragraph.startswith(_EXAMPLE)
         yield from ("```sh", paragraph, "```", "") if example else (cell(paragraph), "")
 
 

@@ -1,10 +1,5 @@
 """A consumer: reads records of Kafka's topics, alone or as a member of a group.
 
-    async with Consumer("localhost:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
-        consumer.subscribe("orders")
-        async for record in consumer:
-            print(record.key, record.value)
-
 It's the lightweight consumer: a coordinator connector, a list of fetchers, and the consumed partition info.
 """
 
@@ -45,6 +40,11 @@ Offset = int | OffsetAndMetadata
 
 class Consumer(Lifecycle):
     """Reads records, and commits offsets.
+
+        async with Consumer("localhost:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
+            consumer.subscribe("orders")
+            async for record in consumer:
+                print(record.key, record.value)
 
     One task at a time reads from it; any task may call the other methods. Settings are Kafka's, with underscores;
     times are in ms, sizes in bytes.

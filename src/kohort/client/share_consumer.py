@@ -1,10 +1,5 @@
 """A share consumer (KIP-932): members of a share group read the same partitions, as from a queue.
 
-    async with ShareConsumer("localhost:9092", group_id="billing") as consumer:
-        consumer.subscribe("orders")
-        async for record in consumer:
-            print(record.delivery_count, record.value)
-
 A broker locks records for one member, counts their deliveries, and hands out again what isn't acknowledged.
 """
 
@@ -40,6 +35,11 @@ _NEW_TOPIC_MS: Final = 2_000
 
 class ShareConsumer(Lifecycle):
     """Reads records that a broker has locked for it, and acknowledges them.
+
+        async with ShareConsumer("localhost:9092", group_id="billing") as consumer:
+            consumer.subscribe("orders")
+            async for record in consumer:
+                print(record.delivery_count, record.value)
 
     One task at a time reads from it; any task may acknowledge. Settings are Kafka's, with underscores; times are in ms,
     sizes in bytes.

@@ -1,7 +1,7 @@
 """Brokers for tests, in this process or as a child process that can be killed; and fixtures for pytest.
 
     with Broker() as broker:
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
 
 Nothing is imported before it is asked for.
 """

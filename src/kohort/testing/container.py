@@ -30,7 +30,7 @@ class KohortContainer:
     """A broker as a child process, with the methods of testcontainers' KafkaContainer that mean something here.
 
         with KohortContainer() as kafka:
-            producer = Producer({"bootstrap.servers": kafka.get_bootstrap_server()})
+            producer = confluent_kafka.Producer({"bootstrap.servers": kafka.get_bootstrap_server()})
 
     Variables such as KAFKA_NUM_PARTITIONS are settings; those of listeners and of the JVM have no effect. All else
     that isn't set is as of `kohort.testing.Broker`. What only a container can do raises NotImplementedError.

@@ -1,10 +1,12 @@
 """Fixtures for pytest: brokers with topics, and streams applications without a broker. They are there when Kohort is
 installed, without imports.
 
-Settings of all brokers come from pytest's configuration, those of a single test's broker from a marker:
+Settings of all brokers come from pytest's configuration:
 
     [tool.pytest.ini_options]
     kohort_settings = ["num.partitions=3"]
+
+Those of a single test's broker come from a marker:
 
     @pytest.mark.kohort({"log.segment.bytes": 1048576})
     def test_rolls(kohort_fresh_broker): ...

@@ -1132,11 +1132,15 @@ class GroupedStream(Advised):
         The function is called as `function(rows, state)`, once for each task of an epoch, with an Arrow table of all
         rows of many groups, in the order of the task's partition. It gives a table of the `output` columns, or None.
 
-            def changed(rows: pa.Table, state: ProcessState) -> pa.Table:
-                before = dict(zip(*state["levels"].get().select(["sensor", "level"]).to_pydict().values()))
-                …
-                state["levels"].put(pa.table({"sensor": sensors, "level": levels}))
-                return pa.table({"sensor": …, "before": …, "after": …})
+            def changed(rows: pa.Table, state) -> pa.Table:
+                levels = {row["sensor"]: row["level"] for row in state["levels"].get().to_pylist()}
+                changes = []
+                for row in rows.select(["sensor", "level"]).to_pylist():
+                    before = levels.get(row["sensor"])
+                    changes.append({"sensor": row["sensor"], "before": before, "after": row["level"]})
+                    levels[row["sensor"]] = row["level"]
+                state["levels"].put(pa.table({"sensor": list(levels), "level": list(levels.values())}))
+                return pa.Table.from_pylist(changes)
 
             readings.group_by("sensor").process(
                 "changes", changed, output="sensor STRING, before INT, after INT",
