@@ -31,10 +31,10 @@ demo: $(READY) ## A streams application on a year of flights, through a crash, b
 tour: $(READY) ## A tour of the inspector, on real bytes
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/tour
 
-# Many tests wait for servers, so there are more workers than cores: they have a third of a core each. Those of the pipeline
-# run beside the others, in two: each worker starts a Spark session, which waits for brokers half of its time, and keeps a
-# file's tests together. Files come by name, as those with few tests are the longest: they aren't to be the last.
-WORKERS ?= $(shell expr $$(nproc) \* 2)
+# Many tests wait for servers, so there are more workers than cores. Those of the pipeline run beside the others, in two:
+# each worker starts a Spark session, which waits for brokers half of its time, and keeps a file's tests together. Files
+# come by name, as those with few tests are the longest: they aren't to be the last.
+WORKERS ?= $(shell expr $$(nproc) \* $(if $(and $(WITHOUT_SPARK),$(WITH_SPARK)),3,4) / 2)
 SPARK_WORKERS ?= 2
 TESTS ?= tests
 CHOSEN = $(patsubst tests,tests tests/pipeline,$(filter tests tests/%,$(TESTS:/=)))
