@@ -17,7 +17,7 @@ from kohort.cli.diagnosis.addresses import (
     bootstrap_findings,
     certificate_findings,
 )
-from kohort.cli.diagnosis.finding import Finding, Level
+from kohort.cli.diagnosis.finding import Finding, Level, some
 from kohort.cli.diagnosis.movements import movement_findings
 from kohort.client.admin import Admin
 from kohort.client.errors import ClientError, PartialFailureError, UnsupportedError
@@ -40,7 +40,6 @@ WATCH_S: Final = 6.0
 _LOOK_AGAIN_S: Final = 3.0
 _OPEN_MS: Final = 15 * 60_000
 _CLOCKS_MS: Final = 2_000
-_NAMED: Final = 5
 """So many names are listed; of more, the rest is counted."""
 
 _FEATURES: Final = {
@@ -162,13 +161,13 @@ def topic_findings(topics: Mapping[str, TopicInfo], brokers: int) -> Iterator[Fi
     behind = [name for name, each in parts if each.leader is not None and len(each.in_sync) < len(each.replicas)]
     if offline:
         yield _Cluster(
-            Level.WRONG, f"{several(len(offline), 'partition')} without a leader: {_names(offline)}",
+            Level.WRONG, f"{several(len(offline), 'partition')} without a leader: {some(offline)}",
             "Nobody can read or write them.",
             "start the brokers that have their replicas; kohort topics describe names them",
         )  # fmt: skip
     if behind:
         yield _Cluster(
-            Level.WARNING, f"{several(len(behind), 'under-replicated partition')}: {_names(behind)}",
+            Level.WARNING, f"{several(len(behind), 'under-replicated partition')}: {some(behind)}",
             "With too few replicas in sync acks=all is refused, and the loss of another broker costs records.",
             "see which broker is down or slow: the same id is missing from 'In sync' in kohort topics describe",
         )  # fmt: skip
@@ -177,7 +176,7 @@ def topic_findings(topics: Mapping[str, TopicInfo], brokers: int) -> Iterator[Fi
     )
     if brokers > 1 and alone:
         yield _Cluster(
-            Level.NOTE, f"{several(len(alone), 'topic')} with a single replica: {_names(alone)}",
+            Level.NOTE, f"{several(len(alone), 'topic')} with a single replica: {some(alone)}",
             "They go with their broker, and can't be used while it is down.",
         )  # fmt: skip
     if not offline and not behind:
@@ -191,7 +190,7 @@ def transaction_findings(hanging: Sequence[str]) -> Iterator[Finding]:
     """Transactions that have been open for long."""
     if hanging:
         yield _Cluster(
-            Level.WARNING, f"{several(len(hanging), 'transaction')} open for more than 15 minutes: {_names(hanging)}",
+            Level.WARNING, f"{several(len(hanging), 'transaction')} open for more than 15 minutes: {some(hanging)}",
             "Whoever reads what is committed waits before them, and the lag of streams groups ends there.",
             "see kohort transactions describe; end their producers, or wait for the transaction timeout",
         )  # fmt: skip
@@ -270,8 +269,3 @@ def subscription_findings(
                 "That isn't an error to the broker: the members wait for the topic, and read nothing of it.",
                 "correct the name, or make the topic: kohort topics create",
             )  # fmt: skip
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"

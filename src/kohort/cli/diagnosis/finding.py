@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from kohort.cli.terminal import Line, printable
+
+NAMED: Final = 5
+"""So many things are named; of more, the rest is counted."""
 
 
 class Level(enum.StrEnum):
@@ -38,6 +42,12 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"level": self.level.value}
+
+
+def some(names: Sequence[str]) -> str:
+    """Names in a sentence, as far as they are few."""
+    shown = ", ".join(names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"
 
 
 _COLOURS: Final = {Level.FINE: "green", Level.NOTE: "dim", Level.WARNING: "yellow", Level.WRONG: "bold red"}

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
 
 from kohort.cli.client.in_the_way import program_and_host
-from kohort.cli.diagnosis.finding import Finding, Level
+from kohort.cli.diagnosis.finding import NAMED, Finding, Level, some
 from kohort.client.administration.awaited_members import UNDER_WAY, awaited, awaited_members, called
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
 
 __all__ = ["movement_findings"]
-
-_NAMED: Final = 5
 
 
 def movement_findings(looks: Sequence[Mapping[str, GroupDescription]], seconds: float) -> Iterator[Finding]:
@@ -43,7 +40,7 @@ def _restless(
     # The epoch of a streams group rises, too, with each task whose copy has caught up.
     again = bool(both) or (len(moved) > 1 and last.type is not GroupType.STREAMS)
     dids = ((both, "came and went"), (came - both, "came"), (went - both, "went"))
-    who = [f"{_names(sorted(these))} {did}" for these, did in dids if these]
+    who = [f"{some(sorted(these))} {did}" for these, did in dids if these]
     what = f"group {name} {'flaps' if again else 'rebalances'}: its members or its epoch have changed"
     times = f" {len(moved)} times" if len(moved) > 1 else ""
     reasons = f"the log of broker {last.coordinator.node_id} has a line with the reason for each rebalance of it"
@@ -60,7 +57,7 @@ def _restless(
 def _stuck(group: GroupDescription, seconds: float) -> Finding:
     """A group that rebalances, and hasn't come any farther."""
     members = called(group, awaited_members(group))
-    whom = f"{', '.join(members[:_NAMED])} {'does' if len(members) == 1 else 'do'}" if members else "members do"
+    whom = f"{', '.join(members[:NAMED])} {'does' if len(members) == 1 else 'do'}" if members else "members do"
     return Finding(
         "cluster",
         Level.WARNING,
@@ -92,7 +89,3 @@ def _only_in(group: GroupDescription | None, other: GroupDescription | None) -> 
 
 def _ids(group: GroupDescription) -> set[str]:
     return {member.member_id for member in group.members}
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
