@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kohort.broker.dynamic_config import DynamicConfig
@@ -15,6 +14,7 @@ from kohort.broker.log_manager import LogManager
 from kohort.broker.topics import Partition, Topics
 from kohort.log.descriptors import descriptors
 from kohort.protocol.errors import KafkaError
+from kohort.utc_text import utc_text
 
 if TYPE_CHECKING:
     from kohort.log.compaction import CompactionPlan
@@ -234,13 +234,5 @@ def _enforce_retention(partition: Partition, now: int) -> None:
         log.info(
             "records deleted topic=%s partition=%d from=%d to=%d records=%d newest=%s reason=%s",
             partition.topic.name, partition.index, first, first + records - 1, records,
-            _as_text(expired.newest), " ".join(why),
+            utc_text(expired.newest) or expired.newest, " ".join(why),
         )  # fmt: skip
-
-
-def _as_text(at: int) -> str:
-    """A time (ms since 1970) as people read it; clients may have sent one that no calendar has."""
-    try:
-        return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (OverflowError, ValueError, OSError):
-        return str(at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from kohort.client.admin import ConfigResource, ResourceType
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
+from kohort.utc_text import utc_text
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -89,12 +90,5 @@ class ShortRetention:
         log.warning(
             "%s: records of %s are written to topic %s, which deletes what is older than its retention.ms=%d (%s): "
             "they may be gone within minutes. To keep them: kohort configs alter topic %s --set retention.ms=-1",
-            self._name, _as_text(oldest), topic, kept_ms, length, topic,
+            self._name, utc_text(oldest) or f"{oldest} ms since 1970", topic, kept_ms, length, topic,
         )  # fmt: skip
-
-
-def _as_text(at: int) -> str:
-    try:
-        return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (OverflowError, ValueError, OSError):
-        return f"{at} ms since 1970"
