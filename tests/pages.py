@@ -19,6 +19,7 @@ GUIDE: Final = (
 OTHERS: Final = {
     ("README.md", "py"): "tests/cli/demo/test_command.py",
     ("docs/cookbook.md", "python"): "tests/pipeline/test_cookbook.py",
+    ("docs/coming-from-kafka-streams.md", "java"): "tests/pipeline/test_coming_from.py",
     ("docs/coming-from-kafka-streams.md", "python"): "tests/pipeline/test_coming_from.py",
     ("docs/coming-from-structured-streaming.md", "python"): "tests/pipeline/test_coming_from.py",
     ("docs/nexmark.md", "python"): "tests/test_docs.py",
@@ -112,6 +113,19 @@ def block(page: str, first: str) -> Block:
     found = [each for each in blocks(page) if each.first.startswith(first)]
     if len(found) != 1:
         raise LookupError(f"{page}: {len(found)} blocks begin with {first!r}")
+    return found[0]
+
+
+def under(page: str, heading: str, language: str) -> str:
+    """The first block in a language in the section under a heading.
+
+    Raises:
+        LookupError: there is none.
+    """
+    _, _, after = (ROOT / page).read_text().partition(f"\n## {heading}\n")
+    found = [each.text for each in parse(page, after.partition("\n## ")[0]) if each.language == language]
+    if not found:
+        raise LookupError(f"{page}: no block in {language} under {heading!r}")
     return found[0]
 
 

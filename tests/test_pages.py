@@ -30,7 +30,6 @@ SHELL: Final = re.compile(
 """What indented blocks have that are for a terminal."""
 
 FOREIGN: Final = {
-    ("docs/coming-from-kafka-streams.md", "java"): "Java; benchmarks/pipeline/java/streams/ has such programs that run",
     ("docs/coming-from-structured-streaming.md", "text"): "parts of queries of Structured Streaming, with … in them",
 }
 SHOWN: Final = {

@@ -1,30 +1,35 @@
-"""The programs of docs/coming-from-*.md, as they stand there."""
+"""The programs of docs/coming-from-*.md, as they stand there. Those of Kafka Streams give the same in Java."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
+
+import pytest
 
 import kohort.spark
 from kohort.spark import StreamsApp
 from kohort.spark.testing import TestDriver
+from tests.interop.java.build import MAVEN_S
+from tests.pages import under
+from tests.tools import MAVEN
 
-DOCS = Path(__file__).parents[2] / "docs"
+from .kafka_streams_programs import Driver, Programs
+
 Start = Callable[..., TestDriver]
+Rewritten = Callable[[str], TestDriver | Driver]
+"""Starts a program of docs/coming-from-kafka-streams.md by its heading."""
 
 
 def program(page: str, heading: str) -> Callable[..., None]:
     """The function over an application under a heading."""
-    text = (DOCS / f"coming-from-{page}.md").read_text()
-    found = re.search(rf"^## {heading}\n.*?```python\n(.*?)```", text, re.DOTALL | re.MULTILINE)
-    assert found is not None, heading
+    text = under(f"docs/coming-from-{page}.md", heading, "python")
     scope: dict[str, Any] = {name: getattr(kohort.spark, name) for name in kohort.spark.__all__}
     scope["__name__"] = heading
-    exec(compile(found[1], f"coming-from-{page}.md, {heading}", "exec"), scope)
-    name = re.findall(r"^def (\w+)\(app\b", found[1], re.MULTILINE)[-1]
+    exec(compile(text, f"coming-from-{page}.md, {heading}", "exec"), scope)
+    name = re.findall(r"^def (\w+)\(app\b", text, re.MULTILINE)[-1]
     return scope[name]  # type: ignore[no-any-return]
 
 
@@ -32,6 +37,24 @@ def started(start: Start, page: str, heading: str, *arguments: Any) -> TestDrive
     app = StreamsApp("rewritten")
     program(page, heading)(app, *arguments)
     return start(app)
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
+    MAVEN.require()
+    programs = Programs(tmp_path_factory.mktemp("java"))
+    yield programs
+    programs.close()
+
+
+@pytest.fixture(params=["python", pytest.param("java", marks=pytest.mark.timeout(MAVEN_S))])
+def rewritten(request: pytest.FixtureRequest) -> Rewritten:
+    """Here, and in Kafka Streams."""
+    if request.param == "java":
+        programs: Programs = request.getfixturevalue("java")
+        return lambda heading: Driver(programs, heading)
+    start: Start = request.getfixturevalue("kohort_test_driver")
+    return lambda heading: started(start, "kafka-streams", heading)
 
 
 def at(minutes: float) -> datetime:
@@ -43,23 +66,23 @@ def start_of(row: dict[str, Any]) -> float:
     return (datetime.fromisoformat(row["window"]) - at(0)).total_seconds() / 60
 
 
-def test_counting_words(kohort_test_driver: Start) -> None:
-    driver = started(kohort_test_driver, "kafka-streams", "Counting words")
+def test_counting_words(rewritten: Rewritten) -> None:
+    driver = rewritten("Counting words")
     driver.pipe("lines", ["all streams lead to Kafka", "hello kafka streams"])
     counts = {row["word"]: row["n"] for row in driver.output("word-counts")}
     assert counts == {"all": 1, "streams": 2, "lead": 1, "to": 1, "kafka": 2, "hello": 1}
 
 
-def test_views_of_pages_by_region(kohort_test_driver: Start) -> None:
-    driver = started(kohort_test_driver, "kafka-streams", "Views of pages by region")
+def test_views_of_pages_by_region(rewritten: Rewritten) -> None:
+    driver = rewritten("Views of pages by region")
     driver.pipe("profiles", [{"user": "ann", "region": "europe"}])
     driver.pipe("views", [{"user": user, "page": "/", "at": at(4.5)} for user in ("ann", "bob", "ann")])
     counts = {(row["region"], start_of(row)): row["n"] for row in driver.output("views-by-region")}
     assert counts == {(region, start): n for region, n in (("europe", 2), ("unknown", 1)) for start in range(5)}
 
 
-def test_users_with_few_events(kohort_test_driver: Start) -> None:
-    driver = started(kohort_test_driver, "kafka-streams", "Users with few events")
+def test_users_with_few_events(rewritten: Rewritten) -> None:
+    driver = rewritten("Users with few events")
     times = {"ann": (0, 20, 59, 69), "bob": (30, 59)}
     driver.pipe("events", [{"user": user, "at": at(each)} for user, some in times.items() for each in some])
     assert driver.output("alerts") == []
@@ -67,8 +90,8 @@ def test_users_with_few_events(kohort_test_driver: Start) -> None:
     assert [(row["user"], row["n"]) for row in driver.output("alerts")] == [("bob", 2)]
 
 
-def test_a_stream_joined_with_a_stream(kohort_test_driver: Start) -> None:
-    driver = started(kohort_test_driver, "kafka-streams", "A stream joined with a stream")
+def test_a_stream_joined_with_a_stream(rewritten: Rewritten) -> None:
+    driver = rewritten("A stream joined with a stream")
     driver.pipe("left", [{"id": each, "l": 1, "at": at(10)} for each in ("a", "b")], step=False)
     driver.pipe("right", [{"id": "a", "r": 0.5, "then": at(5)}, {"id": "b", "r": 0.5, "then": at(16)}])
     driver.pipe("left", [{"id": "c", "l": 2, "at": at(300)}], step=False)
@@ -86,8 +109,8 @@ def clicked(driver: TestDriver, topic: str) -> list[tuple[Any, ...]]:
     return sorted((row["ad"], row.get("clicked") is not None) for row in driver.output(topic))
 
 
-def test_visits_to_a_site(kohort_test_driver: Start) -> None:
-    driver = started(kohort_test_driver, "kafka-streams", "Visits to a site")
+def test_visits_to_a_site(rewritten: Rewritten) -> None:
+    driver = rewritten("Visits to a site")
     times = (0, 3, 8, 14, 40)
     driver.pipe("clicks", [{"user": "ann", "page": "/", "at": at(each)} for each in times])
     visits = [(start_of(row), row["clicks"]) for row in driver.output("visits")]
@@ -108,6 +131,17 @@ def test_a_punctuator(kohort_test_driver: Start) -> None:
     assert say("that", 2.5) == [("be", 2)]
 
 
+def test_a_punctuator_tells_the_words_of_seconds_that_are_over(rewritten: Rewritten) -> None:
+    """Kafka Streams tells those of the last line, too: the page says which, and when."""
+    driver = rewritten("A punctuator")
+    told: dict[str, int] = {}
+    for line, seconds in (("To be", 0.1), ("or not to", 0.2), ("be", 1.1), ("that", 2.5), ("end", 9.0)):
+        driver.pipe("lines", [{"line": line, "at": at(seconds / 60)}])
+        told |= {row["word"]: row["n"] for row in driver.output("counts")}
+    told.pop("end", None)
+    assert told == {"to": 2, "be": 2, "or": 1, "not": 1, "that": 1}
+
+
 def test_a_whole_job(kohort_test_driver: Start) -> None:
     driver = started(kohort_test_driver, "structured-streaming", "A whole job")
     driver.pipe("products", [{"product": "tea", "category": "drinks"}, {"product": "jam", "category": "food"}])
@@ -123,10 +157,8 @@ def test_a_whole_job(kohort_test_driver: Start) -> None:
 
 
 def test_the_whole_job_of_structured_streaming_is_python() -> None:
-    text = (DOCS / "coming-from-structured-streaming.md").read_text()
-    found = re.search(r"^## A whole job\n.*?```text\n(.*?)```", text, re.DOTALL | re.MULTILINE)
-    assert found is not None
-    compile(found[1], "coming-from-structured-streaming.md", "exec")
+    page = "docs/coming-from-structured-streaming.md"
+    compile(under(page, "A whole job", "text"), page, "exec")
 
 
 def test_words_in_windows(kohort_test_driver: Start) -> None:
