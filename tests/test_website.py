@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.topic_keys import TOPIC_KEYS
@@ -26,6 +28,7 @@ from tests.smoke import targets
 from website import charts, commands, messages, pictures, python, reference, settings
 from website.links import on_site
 from website.page import Page, slug
+from website.shared_lines import parted
 
 ROOT = Path(__file__).parents[1]
 
@@ -124,6 +127,51 @@ def test_public_packages_are_shown_with_what_they_export() -> None:
     client, *_ = python.pages()
     assert "::: kohort.client\n" in client.text
     assert "          - ShareConsumer\n" in client.text
+
+
+def test_names_that_share_a_line_of_a_docstring_have_one_each_in_that_section_alone() -> None:
+    text = (
+        "A.\n\nArgs:\n    a, b: of both\n        in c, d: so.\n    e: f, g: h.\n\nRaises:\n    KeyError, OSError: i.\n"
+    )
+    assert parted(text) == text.replace("    a, b: of", "    a:\n    b: of")
+    assert parted("Attributes:\n    a, b_2, c: d") == "Attributes:\n    a:\n    b_2:\n    c: d"
+
+
+EXAMPLE = """
+class Range:
+    '''Some.
+
+    Attributes:
+        start, end: offsets.
+    '''
+
+    start: int
+    end: int | None
+
+    def read(self, topic: str, limit: int = 7) -> None:
+        '''Reads.
+
+        Args:
+            topic, limit: what, and how much.
+        '''
+"""
+
+
+def test_names_that_share_a_line_of_a_docstring_share_one_on_the_page_with_type_and_default(tmp_path: Path) -> None:
+    """And griffe, which finds these in the signature, has nothing to complain about."""
+    (tmp_path / "example.py").write_text(EXAMPLE)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("::: example\n")
+    folders = {"docs_dir": str(tmp_path / "docs"), "site_dir": str(tmp_path / "site")}
+    config = load_config(str(ROOT / "mkdocs.yml"), nav=["index.md"], hooks=[], **folders)
+    config.plugins["mkdocstrings"].config["handlers"]["python"]["paths"] = [str(tmp_path)]
+    build(config)
+    page = (tmp_path / "site" / "index.html").read_text()
+    items = re.findall(r'<li class="doc-section-item.*?</li>', page, re.DOTALL)
+    assert [" ".join(re.sub("<[^>]+>", "", item).split()) for item in items] == [
+        "start (int), end (int | None) – offsets.",
+        "topic (str), limit (int, default: 7) – what, and how much.",
+    ]
 
 
 def test_links_that_leave_the_site_become_names_of_files() -> None:

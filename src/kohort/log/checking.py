@@ -73,7 +73,7 @@ class _Scanned:
     Attributes:
         end: the offset after its last whole batch.
         last_offsets: of the batches at the positions that the index has.
-        batches: last offsets and latest timestamps, in order.
+        last, timestamps: last offsets and latest timestamps of all batches, in order.
     """
 
     base: int

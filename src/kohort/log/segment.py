@@ -333,7 +333,7 @@ class Segment(SegmentFiles):
         """Returns an offset after the batches before a position, by the index; None if it has none.
 
         Raises:
-            as `locate`.
+            OSError, DamagedSegmentError: as of `locate`.
         """
         while True:
             index = self.index

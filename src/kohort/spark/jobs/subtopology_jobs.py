@@ -133,7 +133,7 @@ class SubtopologyJobs:
         Records without a key are left out, and counted as dropped: no store or changelog could take them.
 
         Raises:
-            as `run`.
+            BadRecordError, ProgramError, Exception: as of `run`.
         """
         name = f"{self._subtopology.id}/{table.name}"
         rows, statistics, _ = self._run(name, epoch_input, 1, lambda _, context: self._plans.table(table, context))

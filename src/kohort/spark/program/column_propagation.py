@@ -41,7 +41,7 @@ def transformed(rows: DataFrame, function: Callable[[DataFrame], DataFrame], hid
     `_partition`, which it does.
 
     Raises:
-        whatever the function raises.
+        Exception: whatever the function raises.
     """
     unseen = [name for name in rows.columns if name in hidden]
     return propagated(function(rows.drop(*unseen) if unseen else rows), rows, [PARTITION, *unseen])
@@ -71,7 +71,7 @@ class _Propagation:
 
     Args:
         source: the plan that the columns are from.
-        places: which ones, by name, and where they are in its output.
+        positions: which ones, by name, and where they are in its output.
     """
 
     def __init__(self, source: PlanNode, positions: Mapping[str, int]) -> None:

@@ -128,7 +128,7 @@ class QueueWorker:
         """Acquires some records, and works on them; False if there were none.
 
         Raises:
-            as `run`.
+            ApplicationError, KafkaError, ClientError: as of `run`.
         """
         records = await self._consumer.acquire(self._size.most)
         if records is None and self._counts.failure is not None:  # what failed is done elsewhere, or given up

@@ -115,7 +115,7 @@ class ChainRunner:
 
         Raises:
             ApplicationError: a record can't be read, where the application is to stop at that.
-            whatever the job fails with.
+            Exception: whatever the job fails with.
         """
         plan = self.chain.subtopologies[epoch.plan.subtopology]
         self._in_epoch = {

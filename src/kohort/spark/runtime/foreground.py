@@ -25,7 +25,7 @@ def in_foreground(run: Callable[[], Coroutine[None, None, None]], stopping: Shut
         stopping: asked when SIGINT interrupts a notebook's cell.
 
     Raises:
-        whatever it raises.
+        BaseException: whatever it raises.
         KeyboardInterrupt: it was cancelled.
     """
     if not _in_a_loop():  # asked apart, so that what fails here has no error of asyncio's as its context

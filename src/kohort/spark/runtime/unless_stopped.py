@@ -14,7 +14,7 @@ async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, object])
         Whether it was done.
 
     Raises:
-        whatever it raises.
+        Exception: whatever it raises.
     """
     doing = asyncio.create_task(work)
     stopping = asyncio.create_task(stop.wait())

@@ -115,7 +115,7 @@ class TestDriver:
         """Writes records without a value, which delete what a table has of these keys: text, or the key's columns.
 
         Raises:
-            as `pipe`.
+            ValueError, ApplicationError: as of `pipe`.
         """
         self.pipe(topic, [None] * len(keys), key=keys, at=at, step=step)
 

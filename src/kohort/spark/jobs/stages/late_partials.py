@@ -50,7 +50,7 @@ def drop_late_partials(
         partials: with `_partition`, `_key`, `_time` and `_records`.
         store: where they go, for errors.
         closed_after_ms: how long after its start a window is closed.
-        read: where those that are left out are counted.
+        statistics: where those that are left out are counted.
     """
     try:
         starts = window_starts(partials.column(KEY))
