@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kohort.trusted_tls import trusting
+
 __all__ = ["CHALLENGE", "LOOPBACK", "OPEN", "HttpAccess", "check_token", "is_loopback", "warn_if_exposed"]
 
 LOOPBACK: Final = "127.0.0.1"
@@ -73,11 +75,9 @@ class HttpAccess:
         contexts = []
         for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
             try:
-                # Given, it alone is trusted: without one, Python trusts the public authorities of servers, with "" too.
-                context = ssl.create_default_context(purpose, cafile=None if cafile is None else Path(cafile))
-            except (OSError, ssl.SSLError) as error:
+                context = trusting(cafile, purpose)
+            except OSError as error:
                 raise ValueError(f"{option('cafile')} {cafile}: no PEM certificates: {error}") from None
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
             try:
                 # Without a password it's empty, or OpenSSL would ask for one on the terminal.
                 context.load_cert_chain(certfile, keyfile, password="")
@@ -121,10 +121,9 @@ class HttpAccess:
         if cafile is None:
             return cls(token)
         try:
-            context = ssl.create_default_context(cafile=Path(cafile))  # "" would have it trust all public authorities
-        except (OSError, ssl.SSLError) as error:
+            context = trusting(cafile)
+        except OSError as error:
             raise ValueError(f"{prefix}cafile {cafile}: no PEM certificates: {error}") from None
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
         if certfile is not None:
             try:
                 context.load_cert_chain(certfile, keyfile, password="")  # or OpenSSL would ask on the terminal

@@ -183,8 +183,22 @@ def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -
     mistyped = at.run("groups", "reset-offsets", "gg", "--to-latest", "--topic", "t:0")
     assert "there is no group 'gg' yet: this makes it; did you mean 'g'?" in mistyped.stderr
     assert at.json("groups", "reset-offsets", "new", "--to-offset", "9", "--topic", "t:0", "--execute")["offsets"] == [
-        {"topic": "t", "partition": 0, "before": None, "after": 3, "note": "9 is after the end"}
+        {"topic": "t", "partition": 0, "before": None, "after": 3, "note": "9 is after the end", "skipped": 0}
     ]
+
+
+def test_records_that_are_deleted_are_not_skipped(at: Cluster) -> None:
+    short = TopicPartition("short", 0)
+    at.ok("topics", "create", "short")
+    try:
+        asyncio.run(write_at(at.servers, short, [MINUTE, 2 * MINUTE, 3 * MINUTE]))
+        at.ok("topics", "delete-records", "short", "--before", "2", "--yes")
+        commit(at, "g", {short: 0})
+        assert ["short", "0", "0", "3", "skips 1"] in rows(at.ok("groups", "reset-offsets", "g", "--to-latest"))
+        assert ["short", "0", "0", "2", "skips 0"] in rows(at.ok("groups", "reset-offsets", "g", "--to-earliest"))
+        assert at.json("groups", "reset-offsets", "g", "--to-latest")["offsets"][0]["skipped"] == 1
+    finally:
+        at.ok("topics", "delete", "short", "--yes")
 
 
 def test_a_reset_that_cannot_be_worked_out_changes_nothing(at: Cluster) -> None:

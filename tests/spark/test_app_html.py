@@ -73,9 +73,24 @@ def test_an_instance_that_has_left_says_what_the_group_has_left_to_read() -> Non
 
 def test_a_worker_shows_what_became_of_its_queues() -> None:
     counts = QueueCounts(HOSTILE, acquired=1200, accepted=1100, failure=HOSTILE)
-    page = queues_page("app", "running", [counts], HOSTILE)
+    page = queues_page("app", "running", overview(), [counts], HOSTILE)
     assert "<script" not in page
     assert "1,200 acquired, 1,100 accepted" in page
+
+
+def test_what_starts_says_how_far_it_is() -> None:
+    seen = overview()
+    for pages in (
+        lambda: running_page("app", seen.state(), seen, OUTLINES, None),
+        lambda: queues_page("app", seen.state(), seen, [], None),
+    ):
+        seen.starting(f"compiling {HOSTILE}")
+        assert "compiling &lt;script" in pages()
+        seen.waiting("no broker answers")
+        assert "waiting: no broker answers" in pages() and "compiling" not in pages()
+        seen.waiting(None)
+    seen.tasks(TasksNow(1.0, ["0_0"], [], []))
+    assert "compiling" not in running_page("app", seen.state(), seen, OUTLINES, None)
 
 
 def test_an_application_shows_itself_without_a_session() -> None:

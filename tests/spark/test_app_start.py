@@ -28,7 +28,7 @@ def _spark_starts(monkeypatch: pytest.MonkeyPatch) -> None:
         raise _SparkStartsError
 
     monkeypatch.setattr("kohort.spark.app._session", starts)
-    monkeypatch.setattr("kohort.spark.app._has_session", lambda _: False)
+    monkeypatch.setattr("kohort.spark.app._active", lambda _: None)
 
 
 def test_a_missing_topic_is_said_before_spark_starts_and_the_command_that_is_shown_makes_it(
@@ -49,6 +49,25 @@ def test_a_missing_topic_is_said_before_spark_starts_and_the_command_that_is_sho
     with pytest.raises(_SparkStartsError):
         app.run()
     assert capfd.readouterr().err.endswith("Z starting: starting Spark\n")
+
+
+def test_in_the_background_a_missing_topic_is_said_before_spark_starts_too(kohort_broker: Broker) -> None:
+    class Steps(Listener):
+        def starting(self, step: str) -> None:
+            heard.append(step)
+
+    heard: list[str] = []
+    servers = kohort_broker.bootstrap_servers
+    app = StreamsApp("behind", bootstrap_servers=servers)
+    app.stream("behind.in", schema="n INT").to("behind.out")
+    with pytest.raises(ProgramError, match=r"lacks topics: behind\.in, read; behind\.out, written\."):
+        app.start(listeners=[Steps()]).wait(60)
+    assert heard == []
+
+    assert invoke("topics", "create", "behind.in", "behind.out", servers=servers).exit_code == 0
+    with pytest.raises(_SparkStartsError):
+        app.start(listeners=[Steps()]).wait(60)
+    assert heard == ["starting Spark"]
 
 
 def test_a_pattern_without_a_topic_is_said_before_spark_starts(kohort_broker: Broker) -> None:

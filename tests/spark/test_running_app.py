@@ -110,6 +110,9 @@ def test_an_application_runs_once_in_a_process(made: Callable[..., Made]) -> Non
 
 def test_its_state_is_that_of_its_events(made: Callable[..., Made]) -> None:
     running = made().begin()
+    running.overview.starting("starting Spark")
+    assert repr(running) == "RunningApp('app', starting (starting Spark): 0 tasks, lag 0, 0 records)"
+    assert "starting Spark" in running._repr_html_()
     running.overview.tasks(TasksNow(1.0, ["0_0", "0_1"], [], []))
     assert repr(running) == "RunningApp('app', running: 2 tasks, lag 0, 0 records)"
     running.overview.waiting("no broker")
@@ -122,7 +125,8 @@ def test_its_state_is_that_of_its_events(made: Callable[..., Made]) -> None:
 
 def test_a_worker_shows_its_queues(made: Callable[..., Made]) -> None:
     running = made(queues=True).begin()
-    assert repr(running) == "RunningApp('app', starting)"
+    running.overview.starting("starting Spark")
+    assert repr(running) == "RunningApp('app', starting (starting Spark))"
     running.counted([QueueCounts("jobs", acquired=3)])
     assert repr(running) == "RunningApp('app', running; jobs: 3 acquired, 0 accepted)"
     assert "3 acquired" in running._repr_html_()
@@ -132,14 +136,17 @@ def test_outside_of_notebooks_it_is_shown_in_lines(
     made: Callable[..., Made], capsys: pytest.CaptureFixture[str]
 ) -> None:
     running = made().begin()
+    running.overview.starting("starting Spark")
     running.live()
     running.live()
     (shown,) = (each for each in threading.enumerate() if each.name == "kohort-app-live")
+    running.listener.starting("starting Spark")  # which somebody wants to see just then
     running.overview.tasks(TasksNow(1.0, ["0_0"], [], []))
     running.listener.tasks(TasksNow(1.0, ["0_0"], [], []))
     running.stop()
     shown.join(60)
-    assert capsys.readouterr().err.count("app: tasks: active 0_0") == 1
+    said = capsys.readouterr().err
+    assert said.count("app: starting Spark") == said.count("app: tasks: active 0_0") == 1
 
 
 @pytest.mark.parametrize("early", [True, False])

@@ -418,8 +418,7 @@ def _cost(reset: PlannedReset) -> str:
     """What a reset means for who reads."""
     if reset.before is None or reset.before == reset.after:
         return ""
-    by = reset.after - reset.before
-    return f"skips {by:,}" if by > 0 else f"reads {-by:,} again"
+    return f"skips {reset.skipped:,}" if reset.after > reset.before else f"reads {-reset.skipped:,} again"
 
 
 def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool) -> None:

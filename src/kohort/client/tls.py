@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 
 from kohort.client.config import ClientConfig
 from kohort.client.errors import ConfigError
+from kohort.trusted_tls import trusting
 
 __all__ = ["tls_context"]
 
@@ -20,11 +20,9 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
     if config.ssl_context is not None:
         return config.ssl_context
     try:
-        cafile = None if config.ssl_cafile is None else Path(config.ssl_cafile)  # "" would trust public authorities
-        context = ssl.create_default_context(cafile=cafile)
-    except (OSError, ssl.SSLError) as error:
+        context = trusting(config.ssl_cafile)
+    except OSError as error:
         raise ConfigError(f"ssl_cafile={str(config.ssl_cafile)!r}: not a PEM file of certificates: {error}") from error
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = config.ssl_check_hostname
     if config.ssl_certfile is not None:
         try:

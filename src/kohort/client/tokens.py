@@ -8,7 +8,6 @@ import functools
 import inspect
 import json
 import re
-import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 from kohort.client.config import ClientConfig
 from kohort.http_request import HttpRequestError, HttpStatusError, http_request
+from kohort.trusted_tls import trusting
 
 __all__ = ["TokenError", "TokenIssuer", "bearer_token"]
 
@@ -111,7 +111,7 @@ class TokenIssuer:
             "Content-Type": "application/x-www-form-urlencoded",
         }
         self._body = urlencode({"grant_type": "client_credentials", **({"scope": scope} if scope else {})}).encode()
-        self._cafile = None if cafile is None else Path(cafile)  # "" would trust public authorities
+        self._cafile = cafile
         self._clock = clock
         self._lock = threading.Lock()
         self._kept = ""
@@ -152,7 +152,7 @@ class TokenIssuer:
 
     def _ask(self, seconds: float) -> tuple[str, float]:
         try:
-            tls = ssl.create_default_context(cafile=self._cafile)
+            tls = trusting(self._cafile)
         except OSError as error:
             raise TokenError(f"sasl_token_cafile={self._cafile}: {error.strerror or error}") from error
         try:

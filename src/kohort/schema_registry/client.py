@@ -12,7 +12,6 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -24,6 +23,7 @@ from kohort.schema_registry.registry import (
     SchemaRegistry,
     UnknownSchemaError,
 )
+from kohort.trusted_tls import trusting
 
 _MAX_BYTES: Final = 16 << 20
 _PAUSE_S: Final = 0.2
@@ -234,8 +234,7 @@ def _authorization(registry: SchemaRegistry) -> dict[str, str]:
 def _tls(registry: SchemaRegistry) -> ssl.SSLContext | None:
     if not registry.url.startswith("https:"):
         return None
-    ca_file = None if registry.ca_file is None else Path(registry.ca_file)  # "" would trust public authorities
-    context = ssl.create_default_context(cafile=ca_file)
+    context = trusting(registry.ca_file)
     if registry.cert_file is not None:
         context.load_cert_chain(registry.cert_file, registry.key_file)
     return context

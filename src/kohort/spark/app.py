@@ -500,7 +500,7 @@ class StreamsApp(Advised):
         Returns at once: what it fails with is logged, and raised by `stop` and `wait` of what is returned.
 
         Args:
-            spark: the session; by default the active one, or a new one.
+            spark: the session; by default the active one, or a new one, which starts once the topics are there.
             listeners: as of `run`.
 
         Raises:
@@ -513,7 +513,8 @@ class StreamsApp(Advised):
         stopping = Shutdown()
         running = RunningApp(self.settings.application_id, stopping.ask, queues=bool(self._queues))
         told = [running.overview, running.listener, *listeners]
-        run = functools.partial(self._run, _session(spark), told, False, stopping, running)
+        # Asked here: which session is active is another question in another thread.
+        run = functools.partial(self._run, _active(spark), told, False, stopping, running)
         self._runs.append(stopping)
         try:
             running.begin(run)
@@ -543,7 +544,7 @@ class StreamsApp(Advised):
             # First what may well be wrong and is quickly found out: Spark, and loading what uses it, takes its time.
             if not topics_are_there(name, topics_of(self._graph, self._queues), client, stopping, lines.waiting):
                 return
-            if not _has_session(spark):
+            if _active(spark) is None:
                 lines.doing("starting Spark")
             session = _session(spark)
             from kohort.spark.jobs.first_job import first_job
@@ -713,16 +714,17 @@ def compiled(application: StreamsApp, spark: SparkSession | None = None) -> Prog
 
 def _session(spark: SparkSession | None) -> SparkSession:
     leave_out_warning_of_pandas()
-    if spark is None:
-        from pyspark.sql import SparkSession
+    if (active := _active(spark)) is not None:
+        return active
+    from pyspark.sql import SparkSession
 
-        spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
-    return spark
+    return SparkSession.builder.getOrCreate()
 
 
-def _has_session(spark: SparkSession | None) -> bool:
-    if spark is None:
-        from pyspark.sql import SparkSession
+def _active(spark: SparkSession | None) -> SparkSession | None:
+    """The session that is given, or else the active one; None if there is none yet."""
+    if spark is not None:
+        return spark
+    from pyspark.sql import SparkSession
 
-        spark = SparkSession.getActiveSession()
-    return spark is not None
+    return SparkSession.getActiveSession()

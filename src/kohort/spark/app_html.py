@@ -39,9 +39,7 @@ def running_page(
     failure: str | None,
 ) -> Html:
     """An instance of it that runs in this process, or has run."""
-    parts: list[Cell] = [paragraph(_figures(overview))]
-    if overview.reason is not None and state == "waiting":
-        parts.append(paragraph(f"waiting: {overview.reason}", "odd"))
+    parts: list[Cell] = [paragraph(_figures(overview)), *_before_it_runs(state, overview)]
     if failure is not None:
         parts.append(paragraph(failure, "bad"))
     now = overview.now
@@ -58,13 +56,23 @@ def running_page(
     return page("streams application", application_id, *parts, state=badge(state, _TONES.get(state, "plain")))
 
 
-def queues_page(application_id: str, state: str, counts: Sequence[QueueCounts], failure: str | None) -> Html:
+def queues_page(
+    application_id: str, state: str, overview: Overview, counts: Sequence[QueueCounts], failure: str | None
+) -> Html:
     """A worker of queues: what it has done of each."""
     rows = ([each.topic, each.line(), each.failure] for each in counts)
-    parts: list[Cell] = [table(("queue", "records since the start", "failure"), rows)]
+    parts: list[Cell] = _before_it_runs(state, overview)
+    parts.append(table(("queue", "records since the start", "failure"), rows))
     if failure is not None:
         parts.append(paragraph(failure, "bad"))
     return page("work queues", application_id, *parts, state=badge(state, _TONES.get(state, "plain")))
+
+
+def _before_it_runs(state: str, overview: Overview) -> list[Cell]:
+    """What it is at, or waits for."""
+    if state == "waiting" and overview.reason is not None:
+        return [paragraph(f"waiting: {overview.reason}", "odd")]
+    return [paragraph(overview.step, "busy")] if state == "starting" and overview.step is not None else []
 
 
 def _figures(overview: Overview) -> str:

@@ -194,6 +194,8 @@ class RunningApp:
         line = ProgressLine(self.application_id, self._overview)
         self._lines.add(line)  # which is told after the overview
         line.start()
+        if (step := self._overview.step) is not None:
+            line.starting(step)
         _thread(f"kohort-{self.application_id}-live", self._close_at_the_end, line.close)
 
     def _show_counts(self, counts: Sequence[QueueCounts]) -> None:
@@ -218,7 +220,7 @@ class RunningApp:
     def _page(self) -> Html:
         failure = None if self._error is None else str(self._error) or type(self._error).__name__
         if self._queues:
-            return queues_page(self.application_id, self.state, self._counts, failure)
+            return queues_page(self.application_id, self.state, self._overview, self._counts, failure)
         if failure is None and self._overview.failure is not None:
             failure = self._overview.failure[1]
         return running_page(self.application_id, self.state, self._overview, self._outlines, failure)
@@ -226,11 +228,12 @@ class RunningApp:
     def _sentence(self) -> str:
         if self._error is not None:
             return f"failed: {self._error}"
+        state, now = self.state, self._overview.now
+        why = {"waiting": self._overview.reason, "starting": self._overview.step}.get(state)
+        if why is not None:
+            state = f"{state} ({why})"
         if self._queues:
-            return "; ".join([self.state, *(f"{each.topic}: {each.line()}" for each in self._counts)])
-        state, reason, now = self.state, self._overview.reason, self._overview.now
-        if state == "waiting" and reason is not None:
-            state = f"waiting ({reason})"
+            return "; ".join([state, *(f"{each.topic}: {each.line()}" for each in self._counts)])
         tasks = several(0 if now is None else len(now.active), "task")
         return f"{state}: {tasks}, lag {self._overview.lag:,}, {several(self._overview.records, 'record')}"
 

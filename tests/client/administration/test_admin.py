@@ -211,7 +211,7 @@ def test_offsets_are_reset() -> None:
         planned = await reset("g", ResetTo.time(2 * MINUTE), dry_run=False)
         assert {at: each[:2] for at, each in planned.items()} == {T0: (2, 1), T1: (0, 0)}
         assert (await admin.group_offsets.committed("g"))[T0].offset == 1
-        assert await reset("g", ResetTo.to_offsets({T0: 2}), dry_run=False) == {T0: (1, 2, "")}
+        assert await reset("g", ResetTo.to_offsets({T0: 2}), dry_run=False) == {T0: (1, 2, "", 1)}
         with pytest.raises(ResetError, match="other-0: nothing is committed"):
             await admin.topics.create("other")
             await reset("g", ResetTo.shift(1), topics=["other"])

@@ -16,19 +16,21 @@ ENDS = {T0: (10, 100), T1: (0, 0)}
 @pytest.mark.parametrize(
     ("to", "committed", "expected"),
     [
-        (ResetTo.earliest(), 50, PlannedReset(50, 10)),
-        (ResetTo.latest(), 50, PlannedReset(50, 100)),
+        (ResetTo.earliest(), 50, PlannedReset(50, 10, skipped=-40)),
+        (ResetTo.latest(), 50, PlannedReset(50, 100, skipped=50)),
         (ResetTo.latest(), None, PlannedReset(None, 100)),
         (ResetTo.current(), 50, PlannedReset(50, 50)),
         (ResetTo.current(), 5, PlannedReset(5, 10, "5 is before the first offset")),
+        (ResetTo.latest(), 5, PlannedReset(5, 100, skipped=90)),
+        (ResetTo.offset(90), 120, PlannedReset(120, 90, skipped=-10)),
         (ResetTo.current(), None, PlannedReset(None, 100, "nothing is committed: the end")),
-        (ResetTo.offset(60), 50, PlannedReset(50, 60)),
+        (ResetTo.offset(60), 50, PlannedReset(50, 60, skipped=10)),
         (ResetTo.offset(3), None, PlannedReset(None, 10, "3 is before the first offset")),
         (ResetTo.offset(300), None, PlannedReset(None, 100, "300 is after the end")),
-        (ResetTo.shift(-20), 50, PlannedReset(50, 30)),
-        (ResetTo.shift(-45), 50, PlannedReset(50, 10, "5 is before the first offset")),
-        (ResetTo.shift(51), 50, PlannedReset(50, 100, "101 is after the end")),
-        (ResetTo.to_offsets({T0: 77}), 50, PlannedReset(50, 77)),
+        (ResetTo.shift(-20), 50, PlannedReset(50, 30, skipped=-20)),
+        (ResetTo.shift(-45), 50, PlannedReset(50, 10, "5 is before the first offset", -40)),
+        (ResetTo.shift(51), 50, PlannedReset(50, 100, "101 is after the end", 50)),
+        (ResetTo.to_offsets({T0: 77}), 50, PlannedReset(50, 77, skipped=27)),
     ],
 )
 def test_each_target(to: ResetTo, committed: int | None, expected: PlannedReset) -> None:
@@ -67,3 +69,6 @@ def test_nothing_ends_up_outside(to: ResetTo, committed: int, ends: tuple[int, i
     planned = plan(to, {T0: committed}, {T0: ends})[T0]
     assert ends[0] <= planned.after <= ends[1]
     assert planned.before == committed
+    there = range(*ends)
+    read, read_then = ({at for at in there if at >= begin} for begin in (committed, planned.after))
+    assert planned.skipped == len(read) - len(read_then)

@@ -28,6 +28,8 @@ def test_the_line() -> None:
     line = ProgressLine("flights", overview)
     assert shown(line) == ["flights starting  0 records  0/s  lag here 0"]
     listeners = Listeners([overview, line])
+    listeners.starting("compiling the program")
+    assert shown(line)[1:] == ["  compiling the program"]
     listeners.tasks(tasks(0.0, ["0_0", "1_0"], ["1_1"], warmup=["1_2"], restoring=["1_0"]))
     listeners.epoch(epoch(0.0, records=1_200, took_ms=480, lag=34_000, dropped=2, reasons={"no key": 2}, number=7))
     (first,) = shown(line)

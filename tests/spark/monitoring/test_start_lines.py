@@ -17,6 +17,10 @@ class _Failing(Listener):
 
 class _Hearing(Listener):
     heard: str | None = None
+    begun: str | None = None
+
+    def starting(self, step: str) -> None:
+        self.begun = step
 
     def waiting(self, reason: str | None) -> None:
         self.heard = reason
@@ -25,6 +29,8 @@ class _Hearing(Listener):
 def test_a_listener_that_fails_keeps_nothing_from_others(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     hearing = _Hearing()
-    StartLines("app", shown=False, listeners=[_Failing(), hearing]).waiting("no broker")
-    assert hearing.heard == "no broker"
+    lines = StartLines("app", shown=False, listeners=[_Failing(), hearing])
+    lines.doing("starting Spark")
+    lines.waiting("no broker")
+    assert (hearing.begun, hearing.heard) == ("starting Spark", "no broker")
     assert "app waits: no broker" in caplog.messages

@@ -10,14 +10,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.spark import ProgramError, StreamsApp, window
-from kohort.spark.program.known_columns import check_text, ddl_names
+from kohort.spark import (
+    ProgramError,
+    StreamsApp,
+    avg,
+    collect,
+    collect_max,
+    count,
+    count_if,
+    last,
+    max_,
+    session,
+    sliding,
+    sum_,
+    unlimited,
+    window,
+)
+from kohort.spark.program.aggregates import Aggregation
+from kohort.spark.program.aggregates.base import Named
+from kohort.spark.program.known_columns import check_reference, check_text, ddl_names
 
+TIMES: Any = {"within": "1 hour", "grace": "0 seconds"}
 SCHEMA = "id STRING, amount DECIMAL(10, 2), at TIMESTAMP, days INT, dates ARRAY<STRUCT<form: INT, mont: INT>>"
 
 
-def orders() -> Any:
-    return StreamsApp("app").stream("orders", schema=SCHEMA, event_time="at")
+def orders(app: StreamsApp | None = None) -> Any:
+    return (app or StreamsApp("app")).stream("orders", schema=SCHEMA, event_time="at")
+
+
+def customers(of: Any, topic: str = "customers", *, everywhere: bool = False) -> Any:
+    """A table of the application that a stream is of."""
+    app = StreamsApp("app")
+    app._graph = of._graph
+    return (app.global_table if everywhere else app.table)(topic, schema="name STRING, city STRING", key="name")
+
+
+def payments(of: Any) -> Any:
+    app = StreamsApp("app")
+    app._graph = of._graph
+    return app.stream("payments", schema="order_id STRING, sum INT, amout INT", event_time="_timestamp")
+
+
+def grouped() -> Any:
+    return orders().group_by("id", window("at", "1 hour"))
 
 
 @pytest.mark.parametrize(
@@ -40,12 +75,141 @@ def orders() -> Any:
             lambda it: it.repartition("id").dedupe("id", within="1 hour").where("NOT (amout = '' OR id IN (1))"),
             "'amout'",
         ),
+        (
+            lambda it: it.group_by("id").aggregate("sums", n=count(), total=sum_("amout")),
+            "stream 'orders': aggregate('sums', total=…): there is no column 'amout'; did you mean 'amount'?",
+        ),
+        (
+            lambda it: it.group_by("id").aggregate("ns", n=count("amout")),
+            "aggregate('ns', n=…): there is no column 'am",
+        ),
+        (lambda it: it.group_by("id").aggregate("avgs", n=avg("`amout`")), "there is no column 'amout'; did you mean"),
+        (lambda it: it.group_by("id").aggregate("best", n=max_("day")), "no column 'day'; did you mean 'days'?"),
+        (
+            lambda it: it.group_by("id").aggregate("lasts", n=last("days", by="att")),
+            "no column 'att'; did you mean 'at'?",
+        ),
+        (
+            lambda it: it.group_by("id").aggregate("lists", n=collect("dayss", 3)),
+            "no column 'dayss'; did you mean 'days'?",
+        ),
+        (
+            lambda it: it.group_by("id").aggregate("tops", n=collect_max("id", "amout")),
+            "no column 'amout'; did you mean",
+        ),
+        (
+            lambda it: it.group_by("id").aggregate("some", n=sum_("amout", where="days > 1")),
+            "there is no column 'amout'; did you mean 'amount'?",
+        ),
+        (
+            lambda it: it.group_by("id").aggregate("some", n=count(where="amout > 1")),
+            "aggregate('some', n=…): condition('amout > 1'): there is no column 'amout'; did you mean 'amount'?",
+        ),
+        (lambda it: it.group_by("id").aggregate("some", n=count_if("NOT amout = 1")), "there is no column 'amout'"),
+        (
+            lambda it: it.group_by("id", window("att", "1 hour")),
+            "stream 'orders': group_by: window over 'att': there is no column 'att'; did you mean 'at'?",
+        ),
+        (lambda it: it.group_by("id", sliding("att", "1 hour", grace="0 ms")), "window over 'att': there is no column"),
+        (lambda it: it.group_by("id", unlimited("att", "2026-01-01T00:00Z")), "window over 'att': there is no column"),
+        (lambda it: it.group_by("id", session("att", "1 hour")), "session over 'att': there is no column 'att'"),
+        (
+            lambda it: it.group_by("id", session("at", gap_column="day")),
+            "session with gap_column 'day': there is no column 'day'; did you mean 'days'?",
+        ),
+        (
+            lambda it: it.join(customers(it), on={"idd": "name"}),
+            "stream 'orders': join(on) 'idd': there is no column 'idd'; did you mean 'id'?",
+        ),
+        (
+            lambda it: it.join(customers(it), on={"id": "nam"}),
+            "table 'customers': join(on) 'nam': there is no column 'nam'; did you mean 'name'? There are name, city",
+        ),
+        (
+            lambda it: it.join(customers(it, everywhere=True), on={"id": "nam"}),
+            "global_table 'customers': join(on) 'nam'",
+        ),
+        (
+            lambda it: it.join_as_of(customers(it), on={"idd": "name"}, history="1 day"),
+            "stream 'orders': join(on) 'idd'",
+        ),
+        (
+            lambda it: it.join_as_of(customers(it), on={"id": "nam"}, history="1 day"),
+            "table 'customers': join(on) 'nam'",
+        ),
+        (lambda it: it.join(customers(it).where("city > ''"), on={"idd": "name"}), "stream 'orders': join(on) 'idd'"),
+        (
+            lambda it: customers(it).join(customers(it, "others"), on={"cty": "name"}),
+            "table 'customers': join(on) 'cty'",
+        ),
+        (lambda it: customers(it).join(customers(it, "others"), on={"city": "nme"}), "table 'others': join(on) 'nme'"),
+        (
+            lambda it: it.join_stream(payments(it), on={"idd": "order_id"}, **TIMES),
+            "stream 'orders': join_stream: on 'idd': there is no column 'idd'; did you mean 'id'?",
+        ),
+        (
+            lambda it: it.join_stream(payments(it), on={"id": "orderid"}, **TIMES),
+            "stream 'payments': join_stream: on 'orderid': there is no column 'orderid'; did you mean 'order_id'?",
+        ),
+        (
+            lambda it: payments(it).join_stream(it, on="ids", **TIMES),
+            "'ids'; did you mean 'id'? There are id, amount, at, days, dates (",
+        ),
+        (
+            lambda it: payments(it).join_stream(it, on="amout", **TIMES),
+            'days, dates. Where stream \'orders\' calls it otherwise, say on={"amout": "its column"}',
+        ),
+        (
+            lambda it: it.join_stream(payments(it), on="amout", **TIMES),
+            'days, dates. Where stream \'orders\' calls it otherwise, say on={"its column": "amout"}',
+        ),
     ],
 )
 def test_a_misspelt_column_is_refused_where_it_is_written(write: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(ProgramError, match=re.escape(said)) as caught:
         write(orders())
     assert re.search(r"test_known_columns\.py, line \d+\)$", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "AMOUNT", "dates.mont", "dates.dat", "*", "`amount`", " amout", "_offset", "nothing_like_it", "amout + 1",
+        "amo.unt", "user", "current_user", "amout AS x",
+    ],
+)  # fmt: skip
+def test_what_spark_may_take_in_an_aggregate_is_left_to_it(given: str) -> None:
+    orders().select("*", "1 AS users", "2 AS current_users").group_by("id").aggregate(
+        "some", n=max_(given), m=last(given)
+    )
+
+
+def test_what_only_spark_knows_of_an_aggregate_is_left_to_it() -> None:
+    class Own(Aggregation):
+        """One of a user's, of which nobody else knows what its attributes are."""
+
+        of = "amout"
+
+        def partial(self, name: str) -> Named:
+            return []
+
+        merge = partial
+
+        def finish(self, name: str) -> Any:
+            raise NotImplementedError
+
+    grouped().aggregate("some", n=Own(), m=count(), b=count_if("filter(dates, dat -> dat.form > 1)"))
+
+
+def test_sides_of_a_join_that_have_their_columns_are_joined() -> None:
+    app = StreamsApp("app")
+    it = orders(app)
+    it.join(customers(it), on={"id": "name"}).join(customers(it, "others"))
+    it.join(customers(it, "regions").where("city > ''"), on={"id": "name"})
+    it.join_stream(payments(it), on={"id": "order_id"}, **TIMES)
+    unknown = it.transform(lambda rows: rows)
+    unknown.join(customers(it, "somewhere", everywhere=True), on={"idd": "name"})
+    unknown.group_by("id", window("att", "1 hour")).aggregate("all", n=max_("amout"))
 
 
 @pytest.mark.parametrize(
@@ -74,10 +238,10 @@ def test_what_spark_may_take_is_left_to_it(text: str) -> None:
     orders().select("*", text)
 
 
-@given(st.text(st.sampled_from("amount id'`\"()<>,.:->=*/ 1AS\n")))
-def test_any_text_is_read(text: str) -> None:
+@given(st.text(st.sampled_from("amount id'`\"()<>,.:->=*/ 1AS\n")), st.sampled_from([check_text, check_reference]))
+def test_any_text_is_read(text: str, check: Callable[..., None]) -> None:
     try:
-        check_text("where", text, ("amount", "id"), "stream 'orders'")
+        check("where", text, ("amount", "id"), "stream 'orders'")
     except ProgramError as error:
         assert "did you mean" in str(error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 import urllib.error
 import urllib.request
 
@@ -48,6 +49,13 @@ def test_lines_come_at_most_every_ten_seconds_and_at_the_end() -> None:
     progress.close()
     texts = [line.split(" ", 1)[1] for line in file.getvalue().splitlines()]
     assert texts == [f"app: queue jobs: {count} acquired, 0 accepted" for count in (1, 3, 4)]
+
+
+def test_lines_are_in_the_log_where_that_takes_them(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    file = io.StringIO()
+    QueueProgress("app", [QueueCounts("jobs", acquired=1)], file).close()
+    assert (caplog.messages, file.getvalue()) == (["app: queue jobs: 1 acquired, 0 accepted"], "")
 
 
 @pytest.mark.parametrize("access", [OPEN, HttpAccess(b"a token of some length")])

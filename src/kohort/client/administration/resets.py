@@ -88,11 +88,14 @@ class PlannedReset(NamedTuple):
         before: the committed offset; None for none.
         after: the offset after the reset.
         note: why that differs from the target; "" if it doesn't.
+        skipped: records there are between the two, which the group won't read; negative for those that it reads again.
+            They are counted by offsets, of which compaction and transactions leave some without a record.
     """
 
     before: int | None
     after: int
     note: str = ""
+    skipped: int = 0
 
 
 def plan(
@@ -113,7 +116,9 @@ def plan(
         ResetError: a shift where nothing is committed.
     """
     return {
-        partition: _planned(to, partition, committed.get(partition), bounds, (found or {}).get(partition, -1))
+        partition: _counted(
+            _planned(to, partition, committed.get(partition), bounds, (found or {}).get(partition, -1)), bounds
+        )
         for partition, bounds in sorted(ends.items())
     }
 
@@ -143,6 +148,13 @@ def _planned(
             return _within(before, to.value, first, last)
         case Where.OFFSETS:
             return _within(before, to.offsets[partition], first, last)
+
+
+def _counted(reset: PlannedReset, ends: tuple[int, int]) -> PlannedReset:
+    if reset.before is None:
+        return reset
+    first, last = ends
+    return reset._replace(skipped=reset.after - min(max(reset.before, first), last))
 
 
 def _within(before: int | None, wanted: int, first: int, last: int) -> PlannedReset:

@@ -139,8 +139,8 @@ def reset_to(fields: Fields) -> ResetTo:
 
 
 def _effects(moved: Mapping[TopicPartition, PlannedReset], stay: int) -> tuple[str, ...]:
-    skipped = sum(max(0, each.after - each.before) for each in moved.values() if each.before is not None)
-    again = sum(max(0, each.before - each.after) for each in moved.values() if each.before is not None)
+    skipped = sum(max(0, each.skipped) for each in moved.values())
+    again = sum(max(0, -each.skipped) for each in moved.values())
     new = sum(each.before is None for each in moved.values())
     found = []
     if skipped:
@@ -158,9 +158,9 @@ def _row(at: TopicPartition, each: PlannedReset) -> tuple[Cell, ...]:
     if each.before is None:
         effect = Cell("gets its first offset")
     elif each.after > each.before:
-        effect = Cell(f"skips {several(each.after - each.before, 'record')}", tone="warn")
+        effect = Cell(f"skips {several(each.skipped, 'record')}", tone="warn")
     elif each.after < each.before:
-        effect = Cell(f"reads {several(each.before - each.after, 'record')} again", tone="warn")
+        effect = Cell(f"reads {several(-each.skipped, 'record')} again", tone="warn")
     else:
         effect = Cell("stays")
     return cell(at), count(each.before), count(each.after), effect, cell(each.note)

@@ -114,6 +114,9 @@ class Listener:
     Derive from it, and override the methods for the events of interest.
     """
 
+    def starting(self, step: str) -> None:
+        """Before the instance has begun, a step of its start is begun that may take a while: "starting Spark"."""
+
     def epoch(self, done: EpochDone) -> None:
         """An epoch is committed."""
 
@@ -146,6 +149,9 @@ class Listeners(Listener):
     def add(self, *listeners: Listener) -> None:
         """Call these, too, from now on."""
         self._listeners += listeners
+
+    def starting(self, step: str) -> None:
+        self._call("starting", step)
 
     def epoch(self, done: EpochDone) -> None:
         self._call("epoch", done)

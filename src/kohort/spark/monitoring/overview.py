@@ -77,6 +77,7 @@ class Overview(Listener):
         measured_lags: returns the current lags of subtopologies; those that it lacks are as of their last epochs.
 
     Attributes:
+        step: what its start has come to; None if that isn't known, or it has begun.
         now: the tasks; None until they are known.
         subtopologies: the totals by id, in the order of first epochs.
         restores: the restores that aren't done, by (task, store).
@@ -90,6 +91,7 @@ class Overview(Listener):
     ) -> None:
         self.clock = clock
         self._measured_lags = measured_lags
+        self.step: str | None = None
         self.now: TasksNow | None = None
         self.subtopologies: dict[str, SubtopologyTotals] = {}
         self.restores: dict[tuple[str, str], Restoring] = {}
@@ -101,6 +103,9 @@ class Overview(Listener):
         """Takes what returns the current lags from now on."""
         self._measured_lags = lags
 
+    def starting(self, step: str) -> None:
+        self.step = step
+
     def epoch(self, done: EpochDone) -> None:
         if done.subtopology not in self.subtopologies:
             self.subtopologies[done.subtopology] = SubtopologyTotals(done)
@@ -108,7 +113,7 @@ class Overview(Listener):
         self.failure = None
 
     def tasks(self, now: TasksNow) -> None:
-        self.now = now
+        self.now, self.step = now, None
         running = {TaskId.parse(task).subtopology for task in now.active}
         for subtopology, totals in self.subtopologies.items():
             if totals.last.tasks and subtopology not in running:  # its lag is another instance's now

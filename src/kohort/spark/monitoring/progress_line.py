@@ -62,6 +62,10 @@ class ProgressLine(Listener):
         else:
             self._log.flush()
 
+    def starting(self, step: str) -> None:
+        if self._live is None:
+            self._log.starting(step)
+
     def epoch(self, done: EpochDone) -> None:
         if self._live is None:
             self._log.epoch(done)
@@ -115,6 +119,8 @@ class ProgressLine(Listener):
             lines.append(Text(f"  and {len(restores) - _MAX_BARS} more stores"))
         stopped = {} if overview.now is None else overview.now.stopped
         lines += [Text(f"  subtopology {name} is stopped: {printable(why)}", "red") for name, why in stopped.items()]
+        if state == "starting" and overview.step is not None:
+            lines.append(Text(f"  {printable(overview.step)}", "cyan"))
         if overview.reason is not None:
             lines.append(Text(f"  waiting: {printable(overview.reason)}", "yellow"))
         return Group(*lines)

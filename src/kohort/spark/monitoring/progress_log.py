@@ -40,11 +40,17 @@ class ProgressLog(Listener):
     def __init__(self, name: str, overview: Overview, console: Console) -> None:
         self._name, self._overview, self._console = name, overview, console
         self._epochs = 0
+        self._step: str | None = None
         self._tasks = self._tasks_written = ""
         self._stopped: dict[str, str] = {}
         self._steps: dict[tuple[str, str], float] = {}
         self._summaries = _RateLimited(self._write_summary, overview.clock)
         self._changes = _RateLimited(self._write_tasks, overview.clock)
+
+    def starting(self, step: str) -> None:
+        if step != self._step and not _is_logged(logging.INFO):  # which has it already
+            self._write(logging.INFO, step)
+        self._step = step
 
     def epoch(self, done: EpochDone) -> None:
         self._epochs += 1

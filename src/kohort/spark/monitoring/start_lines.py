@@ -19,7 +19,7 @@ class StartLines:
     Args:
         name: the application's.
         shown: whether to show lines; else they are in the log alone.
-        listeners: told why it waits, too.
+        listeners: told it, too.
     """
 
     def __init__(self, name: str, *, shown: bool, listeners: Sequence[Listener] = ()) -> None:
@@ -27,8 +27,9 @@ class StartLines:
 
     def doing(self, text: str) -> None:
         """Says what is begun, which may take some time."""
+        self._listeners.starting(text)
         if self._shown:
-            write_line(logging.INFO, self._name, text, sys.stderr, time.time())
+            self._write(text)
         else:
             log.info("%s: %s", self._name, text)
 
@@ -36,6 +37,9 @@ class StartLines:
         """Says why nothing goes on, and with None that it does."""
         self._listeners.waiting(reason)
         if self._shown:
-            self.doing("going on" if reason is None else f"waiting: {reason}")
+            self._write("going on" if reason is None else f"waiting: {reason}")
         elif reason is not None:
             log.warning("%s waits: %s", self._name, reason)
+
+    def _write(self, text: str) -> None:
+        write_line(logging.INFO, self._name, text, sys.stderr, time.time())

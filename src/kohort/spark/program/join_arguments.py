@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.column_checks import column_names
+from kohort.spark.program.known_columns import check_name
+
+
+class Side(NamedTuple):
+    """A side of a join.
+
+    Attributes:
+        where: how messages call it, as "stream 'orders'".
+        known: its columns; None if the program's text doesn't show all.
+    """
+
+    where: str
+    known: tuple[str, ...] | None
 
 
 def matched_columns(on: str | Sequence[str] | Mapping[str, str] | None) -> dict[str, str] | None:
@@ -38,3 +52,24 @@ def added_columns(columns: Sequence[str] | Mapping[str, str] | None, prefix: str
         raise ProgramError("join(columns={…}, prefix=…): columns says what each is called, so leave the prefix out")
     names = column_names("join(columns)", tuple(columns))
     return dict(zip(names, column_names("join(columns)", tuple(columns.values())), strict=True)), prefix
+
+
+def check_matched(what: str, on: Mapping[str, str] | None, left: Side, right: Side) -> None:
+    """Refuses misspelt columns among those that are joined on.
+
+    Args:
+        what: how messages call the argument, as "join(on)".
+        on: the right side's columns by the left one's.
+
+    Raises:
+        ProgramError: there is one; says which column may be meant.
+    """
+    for ours, theirs in (on or {}).items():
+        for name, side, other, otherwise in (
+            (ours, left, right, f'{{"its column": "{theirs}"}}'),
+            (theirs, right, left, f'{{"{ours}": "its column"}}'),
+        ):
+            if side.known is not None:
+                of_one_side = ours == theirs and name in (other.known or ())
+                more = f". Where {side.where} calls it otherwise, say on={otherwise}" if of_one_side else ""
+                check_name(f"{what} {name!r}", name, side.known, side.where, more)

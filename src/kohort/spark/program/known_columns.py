@@ -99,16 +99,31 @@ def check_text(what: str, text: str, known: Collection[str], where: str) -> None
         check_name(f"{what}({text!r})", name, known, where)
 
 
-def check_name(what: str, name: str, known: Collection[str], where: str) -> None:
-    """Refuses a name that is nearly a column's, and no column's. Args and errors as of `check_text`."""
+def check_reference(what: str, given: str, known: Collection[str], where: str) -> None:
+    """Refuses a plain name, as `F.col` takes it, that is nearly a column's, and no column's.
+
+    Others have dots before fields of structs, say. Args and errors as of `check_name`.
+    """
+    if _NAME.fullmatch(given):
+        for name in _names(given):
+            check_name(what, name, known, where)
+
+
+def check_name(what: str, name: str, known: Collection[str], where: str, more: str = "") -> None:
+    """Refuses a name that is nearly a column's, and no column's. Args and errors as of `check_text`.
+
+    Args:
+        what: how messages call what names it, as "group_by 'idd'".
+        more: what there is to say beside that.
+    """
     by_lower = {each.lower(): each for each in known}
     if name.startswith("_") or name.lower() in by_lower:
         return
     if alike := get_close_matches(name.lower(), by_lower, cutoff=_ALIKE):
-        meant = " or ".join(repr(by_lower[each]) for each in alike)
+        meant, there = " or ".join(repr(by_lower[each]) for each in alike), ", ".join(known)
         with located(Written()):
             raise ProgramError(
-                f"{where}: {what}: there is no column {name!r}; did you mean {meant}? There are {', '.join(known)}"
+                f"{where}: {what}: there is no column {name!r}; did you mean {meant}? There are {there}{more}"
             )
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from kohort.spark.errors import ProgramError
 from kohort.spark.internals import column_text
+from kohort.spark.program.aggregated_columns import check_columns
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.emission import AtMostEvery, Emit
 from kohort.spark.program.function_definitions import FunctionDef, Timers, function_def
-from kohort.spark.program.join_arguments import added_columns, matched_columns
+from kohort.spark.program.join_arguments import Side, added_columns, check_matched, matched_columns
 from kohort.spark.program.known_columns import check_name as check_column
 from kohort.spark.program.known_columns import check_text, declared
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
@@ -561,7 +562,9 @@ class Stream(Shortcuts):
             return self._with(_table_join(self, table, on, how, columns, prefix, name))
         if name is not None:
             check_name("join(name)", name)
-        return self._with(JoinDef(table._definition, matched_columns(on), how, *added_columns(columns, prefix), name))
+        matched = matched_columns(on)
+        check_matched("join(on)", matched, self._side(), _table_side(table._definition))
+        return self._with(JoinDef(table._definition, matched, how, *added_columns(columns, prefix), name))
 
     def join_as_of(
         self,
@@ -675,6 +678,7 @@ class Stream(Shortcuts):
         columns = dict(on) if isinstance(on, Mapping) else {each: each for each in column_names("join_stream: on", on)}
         column_names("join_stream: on", tuple(columns))
         column_names("join_stream: on", tuple(columns.values()))
+        check_matched("join_stream: on", columns, self._side(), other._side())
         if name is not None:
             check_name("join_stream(name)", name)
         return self._with(
@@ -772,6 +776,11 @@ class Stream(Shortcuts):
             )
         columns = column_names("group_by", names)
         self._check_names("group_by", columns)
+        for each in windows:
+            what = "session" if isinstance(each, SessionSpec) else "window"
+            self._check_names(f"group_by: {what} over", [each.column])
+            if isinstance(each, SessionSpec) and each.gap_column is not None:
+                self._check_names(f"group_by: {what} with gap_column", [each.gap_column])
         return GroupedStream(self, columns, windows[0] if windows else None)
 
     def dedupe(self, *columns: str, within: Duration | None = None, name: str | None = None) -> Stream:
@@ -903,6 +912,8 @@ class Stream(Shortcuts):
         origin = self._origin
         while isinstance(origin, RepartitionDef):
             origin = origin.parent._origin
+        if isinstance(origin, TableDef):
+            return _table_side(origin).where
         return f"stream {origin.topic!r}" if isinstance(origin, SourceDef) else repr(self)
 
     def _known(self, *, left_out: bool = False) -> tuple[str, ...] | None:
@@ -914,6 +925,8 @@ class Stream(Shortcuts):
         match self._origin:
             case SourceDef() as source:
                 known = declared(source)
+            case TableDef() as table:
+                known = declared(table.source)
             case RepartitionDef(parent=parent):
                 known = parent._known()
             case _:
@@ -940,6 +953,9 @@ class Stream(Shortcuts):
         if (known := self._known()) is not None:
             for each in names:
                 check_column(f"{what} {each!r}", each, known, self._source())
+
+    def _side(self) -> Side:
+        return Side(self._source(), self._known())
 
     def _advice(self, name: str) -> str:
         if name in (self._known() or ()):
@@ -1052,6 +1068,8 @@ class GroupedStream(Advised):
             if not isinstance(each, Aggregation):
                 raise ProgramError(_not_mergeable(name, result, each))
             self._check_result(name, result, aggregations)
+            if (known := self._stream._known()) is not None:
+                check_columns(f"aggregate({name!r}, {result}=…)", each, known, self._stream._source())
         return self._add(AggregateDef(self, name, self._emit(name, emit), dict(aggregations)))
 
     def aggregate_arrow(
@@ -1399,7 +1417,13 @@ def _table_join(
         raise ProgramError(f"join: {other!r} is of another StreamsApp")
     if name is not None:
         check_name("join(name)", name)
-    return TableJoinDef(upserts, matched_columns(on), how, *added_columns(columns, prefix), name, versions)
+    matched = matched_columns(on)
+    check_matched("join(on)", matched, stream._side(), upserts._side())
+    return TableJoinDef(upserts, matched, how, *added_columns(columns, prefix), name, versions)
+
+
+def _table_side(table: TableDef) -> Side:
+    return Side(f"{'global_table' if table.is_global else 'table'} {table.name!r}", declared(table.source))
 
 
 def _naming(column: str) -> str:

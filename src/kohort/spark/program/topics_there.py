@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kohort.client.addresses import address_text
 from kohort.spark.errors import ProgramError
 from kohort.spark.program.error_policies import DeadLetter
 from kohort.spark.program.queues import QueueDef
+from kohort.spark.program.shown_options import options_to_reach
 from kohort.spark.program.source_topics import no_match
 from kohort.spark.program.sources import TableDef
 from kohort.spark.program.streams import AggregateDef, Graph, SinkDef
@@ -102,14 +102,12 @@ def create_command(topics: Sequence[str], client: ClientConfig | None, partition
     """The command that makes topics, to be pasted.
 
     Args:
-        client: how the cluster is reached. What TLS and SASL need isn't shown: it's in a file of the user's.
+        client: how the cluster is reached; None leaves that out.
         partitions: how many; None for as many as the brokers have by default.
     """
     words = ["kohort", "topics", "create", *topics]
     if client is not None:
-        words += ["-b", ",".join(map(address_text, client.addresses))]
-        if client.uses_tls or client.uses_sasl:
-            words += ["--config", "client.properties"]
+        words += options_to_reach(client)
     if partitions is not None:
         words += ["--partitions", str(partitions)]
     return shlex.join(words)

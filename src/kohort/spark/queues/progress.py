@@ -1,13 +1,15 @@
-"""What workers do, line by line: on a terminal in a line that changes, else on standard error every now and then."""
+"""What workers do: on a terminal in a line that changes, else in lines, every now and then."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, TextIO
 
+from kohort.spark.monitoring.progress_log import write_line
 from kohort.spark.queues.counts import QueueCounts
 
 _TERMINAL_EVERY_S: Final = 0.25
@@ -60,8 +62,7 @@ class QueueProgress:
         if self._live:
             self._write(f"\r\x1b[K{self._name}: {text}")
         else:
-            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            self._write(f"{at} {self._name}: {text}\n")
+            write_line(logging.INFO, self._name, text, self._file, time.time())
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # the console is closed

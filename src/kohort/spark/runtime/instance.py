@@ -333,7 +333,11 @@ class Instance:
         )
 
         retention = ShortRetention(
-            plan.application_id, self.admin, lambda work: self._beside(work, "retention"), plan.repartition_topics
+            plan.application_id,
+            self.admin,
+            self.settings.client,
+            lambda work: self._beside(work, "retention"),
+            plan.repartition_topics,
         )
 
         def make_runner(chain: Chain) -> ChainRunner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import time
 from collections.abc import Callable, Collection, Coroutine
 from datetime import timedelta
@@ -14,10 +15,12 @@ import pyarrow.compute as pc
 from kohort.client.admin import ConfigResource, ResourceType
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
+from kohort.spark.program.shown_options import options_to_reach
 from kohort.utc_text import utc_text
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
+    from kohort.client.config import ClientConfig
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,7 @@ class ShortRetention:
 
     Args:
         admin: asks for settings.
+        client: how the cluster is reached, for the command that keeps records.
         beside: has something done that nobody waits for.
         passed_over: topics that the application keeps itself.
         clock: ms since 1970.
@@ -44,11 +48,12 @@ class ShortRetention:
         self,
         application_id: str,
         admin: Admin,
+        client: ClientConfig,
         beside: Callable[[Coroutine[Any, Any, None]], object],
         passed_over: Collection[str] = (),
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._name, self._admin, self._beside, self._clock = application_id, admin, beside, clock
+        self._name, self._admin, self._client, self._beside, self._clock = application_id, admin, client, beside, clock
         self._kept_ms = dict.fromkeys(passed_over, _FOR_EVER)
         self._oldest: dict[str, int] = {}  # of topics whose settings are being asked for
 
@@ -87,8 +92,10 @@ class ShortRetention:
     def _tell(self, topic: str, oldest: int) -> None:
         kept_ms, self._kept_ms[topic] = self._kept_ms[topic], _FOR_EVER
         length = str(timedelta(milliseconds=min(kept_ms, 10**15))).removesuffix(", 0:00:00")  # more it can't take
+        reached = options_to_reach(self._client)
+        keeps = shlex.join(["kohort", "configs", "alter", "topic", topic, *reached, "--set", "retention.ms=-1"])
         log.warning(
             "%s: records of %s are written to topic %s, which deletes what is older than its retention.ms=%d (%s): "
-            "they may be gone within minutes. To keep them: kohort configs alter topic %s --set retention.ms=-1",
-            self._name, utc_text(oldest) or f"{oldest} ms since 1970", topic, kept_ms, length, topic,
+            "they may be gone within minutes. To keep them: %s",
+            self._name, utc_text(oldest) or f"{oldest} ms since 1970", topic, kept_ms, length, keeps,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from kohort.spark.program.aggregates.custom import CustomAggregation
 if TYPE_CHECKING:
     from kohort.spark.program.aggregates.base import Aggregation
 
-__all__ = ["expressions", "identity"]
+__all__ = ["expressions", "identity", "is_kohorts"]
 
 
 def identity(aggregation: Aggregation) -> list[Any]:
@@ -30,7 +30,7 @@ def identity(aggregation: Aggregation) -> list[Any]:
     if isinstance(aggregation, CustomAggregation):
         return [kind, aggregation.version]
     parameters = [(each.name, getattr(aggregation, each.name)) for each in _fields(aggregation)]
-    if _is_kohorts(aggregation):
+    if is_kohorts(aggregation):
         return [kind, *([name, _parameter(value)] for name, value in parameters)]
     return [kind, aggregation.version, *([name, _parameter(value)] for name, value in parameters if _is_plain(value))]
 
@@ -41,7 +41,7 @@ def expressions(aggregation: Aggregation) -> list[str]:
     Args:
         aggregation: bound to its rows.
     """
-    if _is_kohorts(aggregation):
+    if is_kohorts(aggregation):
         given = (getattr(aggregation, each.name) for each in _fields(aggregation))
         return [expression_text(each) for each in given if isinstance(each, Column)]
     # `finish` makes results, which aren't kept.
@@ -49,7 +49,8 @@ def expressions(aggregation: Aggregation) -> list[str]:
     return [expression_text(column) for _, column in columns]
 
 
-def _is_kohorts(aggregation: Aggregation) -> bool:
+def is_kohorts(aggregation: Aggregation) -> bool:
+    """Whether it is one of those that come with Kohort, of whose attributes it is known what they are."""
     return type(aggregation).__module__.startswith(f"{__package__}.") and not isinstance(aggregation, CustomAggregation)
 
 
