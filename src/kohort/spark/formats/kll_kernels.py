@@ -40,6 +40,10 @@ M: Final = 8
 
 _LOW, _HIGH = 4, 5  # of what is being worked on, beside N, MIN_K, LEVELS and RETAINED
 _EMPTY_FLAG, _SORTED_FLAG, _SINGLE_FLAG = 1, 2, 4
+_EMPTY: Final = 2 | 1 << 8 | _EMPTY_FLAG << 24
+_SINGLE: Final = 2 | 2 << 8 | _SINGLE_FLAG << 24
+_FULL: Final = 5 | 1 << 8
+"""What tells the forms apart in the first four bytes: words of the head, version, flags."""
 _FAMILY_KLL: Final = 15
 _MAGNITUDE: Final = 2**63 - 1
 _POWERS_OF_3: Final = np.array([3**power for power in range(31)], np.int64)
@@ -105,30 +109,31 @@ def _inspect(data: Any, at: Any, size: Any, whole: Any, found: Any) -> Any:
     """What is wrong with a sketch, or 0 and what it has."""
     if size < 8:
         return _CUT
-    ints, version, flags = data[at], data[at + 1], data[at + 3]
-    if data[at + 2] != _FAMILY_KLL:
+    head = _number(data, at, 8)
+    form, flags, k, m = head & 0xFFFF, head >> 24, (head >> 32) & 0xFFFF, (head >> 48) & 0xFF
+    if (head >> 16) & 0xFF != _FAMILY_KLL:
         return _FAMILY
-    k, m = _number(data, at + 4, 2), np.int64(data[at + 6])
     if m < 2 or m > 8 or m % 2 == 1 or k < m:
         return _K
     found[SORTED] = (flags & _SORTED_FLAG) != 0
-    if ints == 2 and version == 1:
+    if form == _EMPTY & 0xFFFF:
         if flags & _EMPTY_FLAG == 0:
             return _FLAGS
         found[N] = found[RETAINED] = found[LEVELS] = 0
         return _MORE if size > 8 else 0
     if flags & _EMPTY_FLAG != 0:
         return _FLAGS
-    if ints == 2 and version == 2:
+    if form == _SINGLE & 0xFFFF:
         found[N] = found[RETAINED] = found[LEVELS] = 1
         found[MIN_K] = k
         found[ITEMS] = at + 8
         return _CUT if size < 16 else _MORE if size > 16 else 0
-    if ints != 5 or version != 1:
+    if form != _FULL:
         return _FORM
     if size < 20:
         return _CUT
-    n, min_k, levels = _number(data, at + 8, 8), _number(data, at + 16, 2), np.int64(data[at + 18])
+    n, head = _number(data, at + 8, 8), _number(data, at + 16, 4)
+    min_k, levels = head & 0xFFFF, (head >> 16) & 0xFF
     if levels < 1 or levels > MOST_LEVELS:
         return _LEVELS
     if min_k < m or min_k > k:
@@ -308,17 +313,11 @@ def _write(
     out: Any, at: Any, items: Any, raw: Any, width: Any, sizes: Any, now: Any, k: Any, totals: Any, whole: Any
 ) -> Any:
     """Write a sketch and say where it ends. Of doubles, `items` are their bits then."""
-    single = now[N] == 1
-    at = _put(out, at, 1, 2 if now[N] < 2 else 5)
-    at = _put(out, at, 1, 2 if single else 1)
-    at = _put(out, at, 1, _FAMILY_KLL)
-    at = _put(out, at, 1, _EMPTY_FLAG if now[N] == 0 else _SINGLE_FLAG if single else 0)
-    at = _put(out, at, 2, k)
-    at = _put(out, at, 2, M)
+    form = _EMPTY if now[N] == 0 else _SINGLE if now[N] == 1 else _FULL
+    at = _put(out, at, 8, form | _FAMILY_KLL << 16 | k << 32 | M << 48)
     if now[N] > 1:
         at = _put(out, at, 8, now[N])
-        at = _put(out, at, 2, now[MIN_K])
-        at = _put(out, at, 2, now[LEVELS])
+        at = _put(out, at, 4, now[MIN_K] | now[LEVELS] << 16)
         place = totals[now[LEVELS]] - now[RETAINED]
         for level in range(now[LEVELS]):
             at = _put(out, at, 4, place)
