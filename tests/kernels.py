@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ProcessPoolExecutor
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
@@ -16,6 +17,7 @@ from kohort.protocol.records.compression import Compression
 from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.formats import decoder, encoder
 from kohort.spark.formats.times import TimeFormats
+from kohort.spark.jobs import kll_sketches
 from kohort.spark.state import row_cache
 
 KINDS = (T.StringType(), T.DoubleType(), T.TimestampType(), T.DateType(), T.BooleanType(), T.LongType())
@@ -55,6 +57,13 @@ def state() -> None:
     row_cache.load()
 
 
+def sketches() -> None:
+    """Those of quantiles."""
+    groups = np.zeros(2, np.int64)
+    made = kll_sketches.sketches(pa.array([1, 2]), groups, 2, 200, 0)
+    kll_sketches.quantiles(kll_sketches.merged(made, groups, 1, 200, True, 0), [0.5], True)
+
+
 def fixed_buffer(buffer: pa.Buffer) -> pa.Buffer:
     """The same bytes, not to be changed."""
     return pa.py_buffer(buffer.to_pybytes())
@@ -62,7 +71,7 @@ def fixed_buffer(buffer: pa.Buffer) -> pa.Buffer:
 
 def main() -> None:
     with ProcessPoolExecutor(2) as pool:
-        for done in [pool.submit(formats), pool.submit(records), pool.submit(state)]:
+        for done in [pool.submit(formats), pool.submit(sketches), pool.submit(records), pool.submit(state)]:
             done.result()
 
 
