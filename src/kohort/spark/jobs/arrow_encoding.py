@@ -88,8 +88,7 @@ def unbase64(column: pa.Array) -> pa.Array:
     lengths = pc.fill_null(pc.binary_length(text), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     if (lengths % 4).any():
         raise ValueError("base64 whose length is no multiple of 4")
-    joined = b"".join(text.drop_null().to_pylist()) if text.offset or text.null_count else _data(text)
-    data = np.frombuffer(joined, np.uint8)
+    data = np.frombuffer(_bytes(text), np.uint8)
     sextets = _SEXTETS[data]
     if (sextets == _BAD).any():
         raise ValueError("not base64")
@@ -121,7 +120,7 @@ def base64_texts(column: pa.Array) -> pa.Array:
     padded = (lengths + 2) // 3 * 3
     starts = np.cumsum(padded) - padded
     plain = np.zeros(int(padded.sum()), np.uint8)
-    data = np.frombuffer(b"".join(column.drop_null().to_pylist()), np.uint8)
+    data = np.frombuffer(_bytes(column), np.uint8)
     plain[np.arange(len(data)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)] = data
     triples = plain.reshape(-1, 3).astype(np.uint32)
     words = triples[:, 0] << 16 | triples[:, 1] << 8 | triples[:, 2]
@@ -149,10 +148,14 @@ _LETTERS: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 _SEXTETS: Final = _alphabet()
 
 
-def _data(text: pa.Array) -> bytes | memoryview:
-    offsets = np.frombuffer(text.buffers()[1], np.int32)[: len(text) + 1]
-    data = text.buffers()[2]
-    return b"" if data is None else memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+def _bytes(column: pa.Array) -> bytes | memoryview:
+    """All values one after the other; binary."""
+    values = column.drop_null()
+    _, ends, data = values.buffers()
+    if data is None:
+        return b""
+    offsets = np.frombuffer(ends, np.int32)
+    return memoryview(data)[int(offsets[values.offset]) : int(offsets[values.offset + len(values)])]
 
 
 def _floats(column: pa.Array) -> pa.Array:

@@ -7,6 +7,7 @@ made here, and this what Spark made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,10 +16,17 @@ import pyarrow as pa
 from kohort.spark.formats import kll_kernels as kernels
 from kohort.spark.formats.byte_columns import ByteColumn, Ints, byte_column, fixed
 
-__all__ = ["merged", "quantiles", "sketches"]
+__all__ = ["load", "merged", "quantiles", "sketches"]
 
 _LARGEST: Final = 2**31 - 1
 _HEAD_BYTES: Final = 36  # of a sketch: all but its levels and what it keeps
+
+
+@cache
+def load() -> None:
+    """Loads the compiled code. Where it isn't cached yet, that takes some 15 s, which processes that follow are spared."""
+    one = np.zeros(1, np.int64)
+    quantiles(merged(sketches(pa.array([0]), one, 1, 8, 0), one, 1, 8, True, 0), [0.5], True)
 
 
 def sketches(values: pa.Array, groups: Ints, count: int, k: int, seed: int) -> pa.Array:

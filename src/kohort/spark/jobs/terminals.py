@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kohort.spark.epoch import HEADERS_SENT, TOPIC_SENT
 from kohort.spark.internals import arrow_schema
+from kohort.spark.jobs import kll_sketches
 from kohort.spark.jobs.column_encoding import (
     JSON_OPTIONS,
     column,
@@ -264,6 +265,7 @@ def _to_merge(
         state = [column(name).alias(state_column(number)) for number, (name, _) in enumerate(spec.state_columns)]
         key = _grouped_by(spec) or [column(KEY)]
         return partials(rows, spec, *more).select(*more, TIMESTAMP, RECORDS, *key, *state), None
+    kll_sketches.load()  # once, before several workers at once compile the same
     if isinstance(spec.window, WindowSpec):
         rows = with_windows(rows, spec.window)
     of, places = _folded_values(rows, spec)
