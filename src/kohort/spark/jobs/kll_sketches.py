@@ -24,7 +24,7 @@ _HEAD_BYTES: Final = 36  # of a sketch: all but its levels and what it keeps
 
 @cache
 def load() -> None:
-    """Loads the compiled code. Where it isn't cached yet, that takes some 15 s, which processes that follow are spared."""
+    """Loads the compiled code. Where none is cached, that takes some 15 s, which later processes are spared."""
     one = np.zeros(1, np.int64)
     quantiles(merged(sketches(pa.array([0]), one, 1, 8, 0), one, 1, 8, True, 0), [0.5], True)
 

@@ -84,9 +84,8 @@ class RowGroups:
         columns = _columns(rows)
         groups = _Groups(columns[: self.keys])
         times, inputs = columns[self.keys], columns[self.keys + 1 :]
-        ones = pa.array(np.ones(rows.num_rows, np.int64))
         state = [self._folded(each, groups, None if each.of is None else inputs[each.of]) for each in self.columns]
-        return self._partials(rows, groups, times, groups.folded(ones, "sum"), state)
+        return self._partials(rows, groups, times, groups.sizes, state)
 
     def _of_partials(self, partials: pa.Table) -> pa.RecordBatch:
         columns = _columns(partials)
@@ -107,7 +106,7 @@ class RowGroups:
 
     def _folded(self, column: StateColumn, groups: _Groups, of: pa.Array | None) -> pa.Array:
         if of is None:
-            return groups.folded(pa.array(np.ones(len(groups.numbers), np.int64)), "sum")
+            return groups.sizes
         match column.fold:
             case Sketch(k, whole):
                 values = of.cast(pa.int64() if whole else pa.float64(), safe=False)
@@ -130,7 +129,7 @@ class RowGroups:
 
     def _sum(self, groups: _Groups, values: pa.Array) -> pa.Array:
         if self.checked and pa.types.is_integer(values.type) and groups.overflow(values):
-            raise AggregationError(f"aggregate {self.what!r}: a sum is too large for its type: overflow")
+            raise AggregationError(f"aggregate {self.what!r}: a sum is too large for its type")
         return groups.folded(values, "sum")
 
 
@@ -141,6 +140,7 @@ class _Groups:
         numbers: of each row's group.
         count: of groups.
         first: each group's first row.
+        sizes: how many rows each has.
     """
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:
@@ -155,6 +155,7 @@ class _Groups:
         self.numbers: npt.NDArray[np.int64] = numbers
         self.count = count if len(numbers) else 0
         self.first = pa.array(first[: self.count])
+        self.sizes = pa.array(np.bincount(numbers, minlength=self.count))
 
     def folded(self, values: pa.Array, function: str) -> pa.Array:
         """The values of each group, folded by a function of Arrow's."""
