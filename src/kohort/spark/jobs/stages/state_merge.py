@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.epoch import EpochStatistics
-from kohort.spark.jobs.arrow_encoding import base64_texts, decoded_array
+from kohort.spark.formats.base64_columns import base64_texts
+from kohort.spark.jobs.arrow_encoding import decoded_array
 from kohort.spark.jobs.arrow_key_encoding import group_keys, quoted_texts, window_texts
 from kohort.spark.jobs.arrow_values import Fields, json_array, json_numbers, json_object, number_texts
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
