@@ -16,6 +16,7 @@ from kohort.protocol.records.compression import Compression
 from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.formats import decoder, encoder
 from kohort.spark.formats.times import TimeFormats
+from kohort.spark.jobs import kll_sketches
 from kohort.spark.state import row_cache
 
 KINDS = (T.StringType(), T.DoubleType(), T.TimestampType(), T.DateType(), T.BooleanType(), T.LongType())
@@ -55,6 +56,11 @@ def state() -> None:
     row_cache.load()
 
 
+def sketches() -> None:
+    """Those of quantiles."""
+    kll_sketches.load()
+
+
 def fixed_buffer(buffer: pa.Buffer) -> pa.Buffer:
     """The same bytes, not to be changed."""
     return pa.py_buffer(buffer.to_pybytes())
@@ -62,7 +68,7 @@ def fixed_buffer(buffer: pa.Buffer) -> pa.Buffer:
 
 def main() -> None:
     with ProcessPoolExecutor(2) as pool:
-        for done in [pool.submit(formats), pool.submit(records), pool.submit(state)]:
+        for done in [pool.submit(formats), pool.submit(sketches), pool.submit(records), pool.submit(state)]:
             done.result()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark.jobs import arrow_encoding
-from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects, unbase64
+from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects
 from kohort.spark.jobs.errors import StoredValueError
 
 SCHEMA = pa.schema([pa.field("a", pa.int64()), pa.field("b.c", pa.string()), pa.field("d", pa.bool_())])
@@ -49,18 +48,6 @@ def test_many_bytes_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_isnt_an_object_is_refused_with_its_origin(value: bytes | None) -> None:
     with pytest.raises(StoredValueError, match="store s"):
         read_objects(pa.array([b'{"a":1}', value], pa.binary()), SCHEMA, "store s")
-
-
-@given(st.lists(st.none() | st.binary(max_size=40), max_size=12), st.integers(0, 3))
-def test_base64_there_and_back(plain: list[bytes | None], skipped: int) -> None:
-    text = pa.array([None if each is None else base64.b64encode(each).decode() for each in plain], pa.string())
-    assert unbase64(text[skipped:]).to_pylist() == plain[skipped:]
-
-
-@pytest.mark.parametrize("text", ["abc", "ab=d", "====", "a-_=", "abcd\n", "=abc"])
-def test_what_isnt_base64_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="base64"):
-        unbase64(pa.array(["AAAA", text]))
 
 
 @pytest.mark.parametrize(

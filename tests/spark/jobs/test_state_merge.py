@@ -99,7 +99,7 @@ def test_each_key_is_merged_with_its_prior_value(pairs: list[tuple[State, State 
         if prior is not None:
             rpc.stores["s", 3][b"%d" % place] = stored(prior)
     made = run(rpc, [(3, str(place), partial) for place, (partial, _) in enumerate(pairs)])
-    assert [(row["key"], row["partition"], row["timestamp"]) for row in made] == [
+    assert [(row["key"], row["partition"], row[TIMESTAMP]) for row in made] == [
         (b"%d" % place, 3, 7) for place in range(len(pairs))
     ]
     for row, (partial, prior) in zip(made, pairs, strict=True):

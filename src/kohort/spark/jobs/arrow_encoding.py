@@ -6,11 +6,11 @@ import io
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pj
 
+from kohort.spark.formats.base64_columns import unbase64
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.errors import StoredValueError
 
@@ -76,61 +76,6 @@ def decoded_array(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column.cast(kind)
     except (pa.ArrowException, ValueError) as error:
         raise StoredValueError(f"a stored column can't be read as {kind}: {error}") from None
-
-
-def unbase64(column: pa.Array) -> pa.Array:
-    """Base64 text of one line as binary, all rows at once.
-
-    Raises:
-        ValueError: it isn't that.
-    """
-    text = column.cast(pa.binary())
-    lengths = pc.fill_null(pc.binary_length(text), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    if (lengths % 4).any():
-        raise ValueError("base64 whose length is no multiple of 4")
-    joined = b"".join(text.drop_null().to_pylist()) if text.offset or text.null_count else _data(text)
-    data = np.frombuffer(joined, np.uint8)
-    sextets = _SEXTETS[data]
-    if (sextets == _BAD).any():
-        raise ValueError("not base64")
-    quads = sextets.reshape(-1, 4).astype(np.uint32)
-    words = quads[:, 0] << 18 | quads[:, 1] << 12 | quads[:, 2] << 6 | quads[:, 3]
-    plain = np.empty((len(words), 3), np.uint8)
-    plain[:, 0], plain[:, 1], plain[:, 2] = words >> 16, words >> 8 & 255, words & 255
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    padded = ends[1:][lengths > 0]
-    short = np.zeros(len(lengths), np.int64)
-    padding = data == ord("=")
-    if len(padded):
-        short[lengths > 0] = padding[padded - 1].astype(np.int64) * (1 + padding[padded - 2])
-    if padding.sum() != short.sum():
-        raise ValueError("base64 with padding in the middle")
-    keep = np.ones(plain.size, bool)
-    plain_ends = ends[1:] * 3 // 4
-    keep[plain_ends[short > 0] - 1] = False
-    keep[plain_ends[short > 1] - 2] = False
-    offsets = np.concatenate([[0], np.cumsum(lengths * 3 // 4 - short)]).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(plain.reshape(-1)[keep].tobytes())]
-    found = pa.Array.from_buffers(pa.binary(), len(text), buffers)
-    return pc.if_else(text.is_valid(), found, None) if text.null_count else found
-
-
-def _alphabet() -> npt.NDArray[np.uint8]:
-    table = np.full(256, _BAD, np.uint8)
-    letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    table[np.frombuffer(letters, np.uint8)] = np.arange(64)
-    table[ord("=")] = 0
-    return table
-
-
-_BAD: Final = 255
-_SEXTETS: Final = _alphabet()
-
-
-def _data(text: pa.Array) -> bytes | memoryview:
-    offsets = np.frombuffer(text.buffers()[1], np.int32)[: len(text) + 1]
-    data = text.buffers()[2]
-    return b"" if data is None else memoryview(data)[int(offsets[0]) : int(offsets[-1])]
 
 
 def _floats(column: pa.Array) -> pa.Array:

@@ -36,6 +36,12 @@ def json_numbers(column: pa.Array, text: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_finite(column), text, pc.binary_join_element_wise('"', text, '"', ""))
 
 
+def json_array(texts: Sequence[pa.Array]) -> pa.Array:
+    """Arrays of so many values, one at least; null where one is null."""
+    pieces = [piece for text in texts for piece in (",", text)][1:]
+    return pc.binary_join_element_wise("[", *pieces, "]", "")
+
+
 def json_object(fields: Fields) -> pa.Array:
     """Objects of these fields, as binary; a field whose text is null is null."""
     pieces = [*_pieces(fields, "{"), "}", ""]

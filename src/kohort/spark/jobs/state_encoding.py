@@ -5,7 +5,6 @@ The encoded types are those of `kohort.spark.jobs.column_encoding`, so every sto
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.formats.base64_columns import base64_texts
 from kohort.spark.formats.json_encoder import plain
 from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects
 from kohort.spark.jobs.arrow_key_encoding import escaped, iso_texts, quoted_texts
@@ -91,11 +91,14 @@ def _text(column: pa.Array) -> pa.Array:
     if pa.types.is_date(kind):
         return pc.if_else(column.is_valid(), quoted_texts(iso_texts(pc.fill_null(column, 0))), None)
     if pa.types.is_binary(kind):
-        return _each(column, lambda value: base64.b64encode(value).decode())
-    return _each(column, lambda value: json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False))
+        return quoted_texts(base64_texts(column))
+    return _each(column)
 
 
-def _each(column: pa.Array, text: Any) -> pa.Array:
-    """Values of types that Arrow has no texts for, one after the other."""
-    quoted = [None if value is None else json.dumps(text(value), ensure_ascii=False) for value in column.to_pylist()]
-    return pa.array(quoted, pa.string())
+def _each(column: pa.Array) -> pa.Array:
+    """Values of types that Arrow has no texts for, one after the other: the JSON of their JSON."""
+    return pa.array([None if value is None else _nested(value) for value in column.to_pylist()], pa.string())
+
+
+def _nested(value: Any) -> str:
+    return json.dumps(json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False), ensure_ascii=False)

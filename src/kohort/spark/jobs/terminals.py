@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kohort.spark.epoch import HEADERS_SENT, TOPIC_SENT
 from kohort.spark.internals import arrow_schema
+from kohort.spark.jobs import kll_sketches
 from kohort.spark.jobs.column_encoding import (
     JSON_OPTIONS,
     column,
@@ -32,12 +33,15 @@ from kohort.spark.jobs.stages.encode_keys import encode_keys_stage
 from kohort.spark.jobs.stages.encode_values import DELETES, ValueEncoding, encode_values_stage
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.merge import ROUTE, merge_stage
+from kohort.spark.jobs.stages.merge_in_arrow import PartialRoute, merge_in_arrow_stage
 from kohort.spark.jobs.stages.pack_rows import pack_rows_stage
 from kohort.spark.jobs.stages.read_rows import TOMBSTONE
+from kohort.spark.jobs.stages.row_groups import RowGroups, StateColumn, group_rows_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
-from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
+from kohort.spark.jobs.stages.state_merge import Gather, Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregate_specs import with_offset
-from kohort.spark.program.aggregates.columnwise import Fold
+from kohort.spark.program.aggregates.base import type_of
+from kohort.spark.program.aggregates.columnwise import Fold, Sketch
 from kohort.spark.program.aggregates.signed import LIVE
 from kohort.spark.program.compiled import AggregateSpec, Route, ToFunction, ToPartials, ToRows, ToTopic
 from kohort.spark.program.internal_columns import (
@@ -56,7 +60,7 @@ from kohort.spark.program.windows import WindowSpec
 _LONG = T.LongType()
 _COLUMNWISE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DoubleType)
 """The state columns whose values Arrow adds and compares as Spark does, but for what `state_merge` makes up for."""
-_MERGED = "key binary, value binary, partition int, timestamp bigint"
+_MERGED = f"key binary, value binary, partition int, {TIMESTAMP} bigint"
 
 
 def to_topic(rows: DataFrame, terminal: ToTopic, event_time: str | None) -> DataFrame:
@@ -146,11 +150,7 @@ def partials(rows: DataFrame, spec: AggregateSpec, *more: str, aggregated: Seque
     if isinstance(spec.window, WindowSpec):
         rows = with_windows(rows, spec.window)
     group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]
-    time = row_time(rows, spec.event_time)
-    if STREAM_TIME in rows.columns:
-        # A row that lies in its partition by chance may be ahead of it, and isn't to close windows further on, either.
-        time = F.least(time, F.coalesce(column(STREAM_TIME), F.lit(0)))
-    counted = [F.count(F.lit(1)).alias(RECORDS), F.max(time).alias(TIMESTAMP), *aggregated]
+    counted = [F.count(F.lit(1)).alias(RECORDS), F.max(_partial_time(rows, spec)).alias(TIMESTAMP), *aggregated]
     signs = [SIGN] if spec.by_sign else []
     combined = rows.groupBy(*[column(name) for name in (*group, *signs)]).agg(*counted, *spec.partial_columns())
     if signs:  # each key has one partial
@@ -159,6 +159,14 @@ def partials(rows: DataFrame, spec: AggregateSpec, *more: str, aggregated: Seque
     if not group:
         combined = combined.where(column(RECORDS) > 0)  # without rows there would be one group all the same
     return combined.withColumn(KEY, store_key(spec))
+
+
+def _partial_time(rows: DataFrame, spec: AggregateSpec) -> Column:
+    time = row_time(rows, spec.event_time)
+    if STREAM_TIME not in rows.columns:
+        return time
+    # A row that lies in its partition by chance may be ahead of it, and isn't to close windows further on, either.
+    return F.least(time, F.coalesce(column(STREAM_TIME), F.lit(0)))
 
 
 def to_partials(rows: DataFrame, terminal: ToPartials) -> DataFrame:
@@ -174,6 +182,11 @@ def to_partials(rows: DataFrame, terminal: ToPartials) -> DataFrame:
 
 def merged_at_once(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
     """Rows as partials, of which those for the epoch's mergers are merged with the store; see `ROWS_SCHEMA`."""
+    if (merge := _state_merge(spec, rows)) is not None and merge.key is not None:
+        given, gather = _to_merge(rows, spec, merge, context)
+        places = tuple(spec.group_names.index(name) for name in spec.routed_by)
+        routes = PartialRoute(places, spec.routed_by, spec.route is Route.TEXT, merge.checked)
+        return _stored(given.mapInArrow(merge_in_arrow_stage(context, merge, routes, gather), _MERGED), *_order(spec))
     route = key_text(spec.routed_by, spec.route).alias(ROUTE)
     encoded = partials(rows, spec).select(route, KEY, TIMESTAMP, RECORDS, *encoded_state(spec))
     stage = merge_stage(context, state_lookup_of(spec))
@@ -205,10 +218,10 @@ def state_lookup_schema(spec: AggregateSpec) -> T.StructType:
 
 def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext) -> DataFrame:
     """Rows of the aggregate's own tasks, merged with the store."""
-    combined = partials(rows, spec, PARTITION)
     if (merge := _state_merge(spec, rows)) is not None:
-        return _merged_in_arrow(combined, spec, merge, context)
-    encoded = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *encoded_state(spec))
+        given, gather = _to_merge(rows, spec, merge, context, PARTITION)
+        return _stored(given.mapInArrow(state_merge_stage(context, merge, gather), _MERGED))
+    encoded = partials(rows, spec, PARTITION).select(PARTITION, KEY, TIMESTAMP, RECORDS, *encoded_state(spec))
     return merged(
         encoded.mapInArrow(state_lookup_stage(context, state_lookup_of(spec)), state_lookup_schema(spec)), spec
     )
@@ -216,41 +229,102 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, context: StageContext)
 
 def _state_merge(spec: AggregateSpec, rows: DataFrame) -> StateMerge | None:
     """How the aggregate is merged without Spark; None where only Spark can."""
-    if spec.signed or any(not isinstance(kind, _COLUMNWISE) for _, kind in spec.state_columns):
+    if spec.signed:
         return None
-    folds: list[Fold] = []
+    folds: list[Fold | Sketch] = []
     results = []
     for name, aggregation in spec.aggregations:
         columnwise = aggregation.columnwise
         if columnwise is None:
             return None
         first = len(folds)
-        results.append(Result(name, first, first + 1 if columnwise.mean else None))
+        results.append(Result(name, first, first + 1 if columnwise.mean else None, columnwise.quantiles))
         folds += columnwise.folds
-    kinds = T.StructType([T.StructField(name, kind) for name, kind in spec.state_columns])
-    checked = rows.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
+    kinds = zip(folds, spec.state_columns, strict=True)
+    if not all(isinstance(fold, Sketch) or isinstance(kind, _COLUMNWISE) for fold, (_, kind) in kinds):
+        return None
+    states = T.StructType([T.StructField(name, kind) for name, kind in spec.state_columns])
     return StateMerge(
-        state_lookup_of(spec), _key_in_arrow(spec), arrow_schema(kinds), tuple(folds), tuple(results), checked
+        state_lookup_of(spec),
+        StoreKey(spec.group_names, spec.window is not None) if _grouped_by(spec) else None,
+        arrow_schema(states),
+        tuple(folds),
+        tuple(results),
+        rows.sparkSession.conf.get("spark.sql.ansi.enabled") == "true",
     )
 
 
-def _key_in_arrow(spec: AggregateSpec) -> StoreKey | None:
-    """What the aggregate's key is made of; None where Spark has to make it."""
-    if not spec.group or any(isinstance(kind, (T.TimestampType, T.TimestampNTZType)) for _, kind in spec.group):
-        return None
-    return StoreKey(spec.group_names, spec.window is not None)
+def _to_merge(
+    rows: DataFrame, spec: AggregateSpec, merge: StateMerge, context: StageContext, *more: str
+) -> tuple[DataFrame, Gather | None]:
+    """What a stage that merges is given, as it wants it, or else what makes it of that.
+
+    Spark's grouping makes partials of rows, but not of sketches, which it would write and read at each step.
+    """
+    if not any(isinstance(fold, Sketch) for fold in merge.folds) or not _grouped_alike(spec):
+        state = [column(name).alias(state_column(number)) for number, (name, _) in enumerate(spec.state_columns)]
+        key = _grouped_by(spec) or [column(KEY)]
+        return partials(rows, spec, *more).select(*more, TIMESTAMP, RECORDS, *key, *state), None
+    kll_sketches.load()  # once, before several workers at once compile the same
+    if isinstance(spec.window, WindowSpec):
+        rows = with_windows(rows, spec.window)
+    of, places = _folded_values(rows, spec)
+    given = rows.select(*more, *_grouped_by(spec), _partial_time(rows, spec).alias(TIMESTAMP), *of)
+    keys = given.schema.fields[: len(given.columns) - 1 - len(of)]
+    columns = zip(merge.folds, places, merge.kinds.types, strict=True)
+    groups = RowGroups(spec.name, len(keys), tuple(StateColumn(*each) for each in columns), merge.checked)
+    if context.splits == 1:
+        return given.coalesce(1), groups.of_rows
+    states = [T.StructField(state_column(number), kind) for number, (_, kind) in enumerate(spec.state_columns)]
+    internal = [T.StructField(TIMESTAMP, _LONG), T.StructField(RECORDS, _LONG)]
+    made = given.mapInArrow(group_rows_stage(groups), T.StructType([*keys, *internal, *states]))
+    return made.repartition(context.splits, *[each.name for each in keys]), groups.of_partials
 
 
-def _merged_in_arrow(combined: DataFrame, spec: AggregateSpec, merge: StateMerge, context: StageContext) -> DataFrame:
-    """Partials merged with the store where they are, without another shuffle."""
-    state = [column(name).alias(state_column(number)) for number, (name, _) in enumerate(spec.state_columns)]
-    key = [column(KEY)]
-    if merge.key is not None:
-        window = [column(WINDOW_START)] if merge.key.windowed else []
-        key = [*window, *(column(name).alias(f"_group{number}") for number, name in enumerate(merge.key.group))]
-    given = combined.select(PARTITION, TIMESTAMP, RECORDS, *key, *state)
-    done = given.mapInArrow(state_merge_stage(context, merge), _MERGED)
-    return records(done, column("key"), column("value"), column("partition"), F.lit(None), column("timestamp"))
+def _grouped_by(spec: AggregateSpec) -> list[Column]:
+    """What a group is of, as stages have it: the window's start, if there are windows, and the columns by numbers."""
+    window = [column(WINDOW_START)] if spec.window is not None else []
+    return [*window, *(column(name).alias(f"_group{number}") for number, name in enumerate(spec.group_names))]
+
+
+def _grouped_alike(spec: AggregateSpec) -> bool:
+    """Whether there is something to group by, and texts that Spark takes for the same are those of the same bytes."""
+    texts = [kind for _, kind in spec.group if isinstance(kind, T.StringType)]
+    return bool(_grouped_by(spec)) and all(kind == T.StringType() for kind in texts)
+
+
+def _folded_values(rows: DataFrame, spec: AggregateSpec) -> tuple[list[Column], list[int | None]]:
+    """What of rows is folded, each once, and for each state column which of these."""
+    values: list[str | Column] = []
+    places: list[int | None] = []
+    for _, aggregation in spec.aggregations:
+        columnwise = aggregation.columnwise
+        assert columnwise is not None
+        place, of = None, columnwise.of
+        if of is not None:
+            place = next((at for at, known in enumerate(values) if _is_the_same(of, known)), len(values))
+            if place == len(values):
+                values.append(of)
+        places += [place] * len(columnwise.folds)
+    return [_number(rows, of).alias(f"_of{place}") for place, of in enumerate(values)], places
+
+
+def _is_the_same(one: str | Column, other: str | Column) -> bool:
+    """Whether both are the same column. Expressions that read alike may give other values."""
+    return one is other or (isinstance(one, str) and isinstance(other, str) and one == other)
+
+
+def _number(rows: DataFrame, of: str | Column) -> Column:
+    """The column as a number that Arrow casts as Spark does; of what is none, whether it is there, which is counted."""
+    given = F.col(of) if isinstance(of, str) else of
+    kind = type_of(rows, of)
+    if isinstance(kind, (*_COLUMNWISE, T.FloatType)):
+        return given
+    return given.cast("double") if isinstance(kind, T.NumericType) else F.when(given.isNotNull(), F.lit(True))
+
+
+def _stored(done: DataFrame, *order: Column) -> DataFrame:
+    return records(done, column("key"), column("value"), column("partition"), F.lit(None), column(TIMESTAMP), *order)
 
 
 def merged(encoded: DataFrame, spec: AggregateSpec, *, beside_partials: bool = False) -> DataFrame:

@@ -46,7 +46,7 @@ def _merge(
         here = pc.greater_equal(batch.column(PARTITION), 0)
         if (others := batch.filter(pc.invert(here))).num_rows:
             yield others
-        mine = _in_time(batch.filter(here), state_lookup, mergers, statistics)
+        mine = in_time(batch.filter(here), state_lookup, mergers, statistics)
         if mine.num_rows:
             yield mine
             yield from prior_values(context, state_lookup, mine.column(PARTITION), mine.column(KEY))
@@ -55,17 +55,21 @@ def _merge(
 
 def _placed(partials: pa.RecordBatch, state_lookup: StateLookup, mergers: Mergers) -> pa.RecordBatch:
     """With the partitions that the routes lead to."""
-    routes = partials.column(ROUTE).cast(pa.binary())
-    assert not routes.null_count, "every group has a route"
-    partitions = pa.array(partitions_of(pa.chunked_array([routes]), mergers.partitions), pa.int32())
-    is_here = pc.is_in(partitions, value_set=pa.array(sorted(mergers.stream_times), pa.int32()))
-    partitions = pc.if_else(is_here, partitions, pc.cast(pc.subtract(-1, partitions), pa.int32()))
+    partitions = merging_partitions(partials.column(ROUTE), mergers)
     columns = [partitions, *(partials.column(name) for name in partials.schema.names if name != ROUTE)]
     arrays = [column.cast(field.type) for column, field in zip(columns, state_lookup.schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=state_lookup.schema)
 
 
-def _in_time(
+def merging_partitions(routes: pa.Array, mergers: Mergers) -> pa.Array:
+    """The partitions that routes (STRING) lead to: p of the mergers', -1 - p of others."""
+    assert not routes.null_count, "every group has a route"
+    partitions = pa.array(partitions_of(pa.chunked_array([routes.cast(pa.binary())]), mergers.partitions), pa.int32())
+    is_here = pc.is_in(partitions, value_set=pa.array(sorted(mergers.stream_times), pa.int32()))
+    return pc.if_else(is_here, partitions, pc.cast(pc.subtract(-1, partitions), pa.int32()))
+
+
+def in_time(
     partials: pa.RecordBatch, state_lookup: StateLookup, mergers: Mergers, statistics: EpochStatistics
 ) -> pa.RecordBatch:
     """Those that come before their window is closed, in the order in which the topic would have them: by their times.

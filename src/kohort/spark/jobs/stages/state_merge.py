@@ -1,11 +1,11 @@
-"""The stage that merges partials, of which each key has one, with prior values, and writes the store's records.
+"""The stages that merge partials with prior values, and write the store's records.
 
-For aggregates that merge value by value (`Columnwise`). Others take Spark's grouping: see `state_lookup`.
+For aggregates that merge value by value (`Columnwise`). Others take Spark's grouping: see `state_lookup` and `merge`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -15,15 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.epoch import EpochStatistics
+from kohort.spark.formats.base64_columns import base64_texts
 from kohort.spark.jobs.arrow_encoding import decoded_array
-from kohort.spark.jobs.arrow_key_encoding import key_objects, window_texts
-from kohort.spark.jobs.arrow_values import json_numbers, json_object, number_texts
+from kohort.spark.jobs.arrow_key_encoding import group_keys, quoted_texts, window_texts
+from kohort.spark.jobs.arrow_values import Fields, json_array, json_numbers, json_object, number_texts
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.errors import AggregationError
+from kohort.spark.jobs.kll_sketches import merged as merged_sketches
+from kohort.spark.jobs.kll_sketches import quantiles
 from kohort.spark.jobs.stages.context import Stage, StageContext, stage_of
 from kohort.spark.jobs.stages.late_partials import CLOSED, LATE
+from kohort.spark.jobs.stages.row_groups import random_seed
 from kohort.spark.jobs.stages.state_lookup import StateLookup, taken
-from kohort.spark.program.aggregates.columnwise import Fold
+from kohort.spark.program.aggregates.columnwise import Fold, Sketch
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 
 MERGED_SCHEMA: Final = pa.schema(
@@ -31,13 +35,16 @@ MERGED_SCHEMA: Final = pa.schema(
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
         pa.field("partition", pa.int32()),
-        pa.field("timestamp", pa.int64()),
+        pa.field(TIMESTAMP, pa.int64()),
     ]
 )
-"""What the stage gives: records of the store, as in `kohort.spark.epoch.ROWS_SCHEMA`."""
+"""What the stages give: records of the store, or of a topic of partials."""
 _ROWS_AT_ONCE: Final = 16_384
 """Texts of states are several times as large as what Spark gives: more at once take more memory, and no less time."""
 _INTERNAL: Final = (PARTITION, TIMESTAMP, RECORDS)
+
+Gather = Callable[[Iterator[pa.RecordBatch]], pa.RecordBatch | None]
+"""Makes one partial a key of all that a stage is given: a method of `RowGroups`."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,13 @@ class Result:
     Attributes:
         column: the number of the state column that it is.
         divided_by: the number of the one that it is divided by, where that isn't 0.
+        quantiles: what it is of a sketch: one number, or an array of several.
     """
 
     name: str
     column: int
     divided_by: int | None = None
+    quantiles: float | tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class StoreKey:
     """What the stage makes keys of, as `kohort.spark.jobs.key_encoding.store_key` does in Spark.
 
     Attributes:
-        group: the names of the columns that are grouped by; none of them a time.
+        group: the names of the columns that are grouped by.
         windowed: whether there is a window, too.
     """
 
@@ -87,32 +96,40 @@ class StateMerge:
     lookup: StateLookup
     key: StoreKey | None
     kinds: pa.Schema
-    folds: tuple[Fold, ...]
+    folds: tuple[Fold | Sketch, ...]
     results: tuple[Result, ...]
     checked: bool
 
 
-def state_merge_stage(context: StageContext, merge: StateMerge) -> Stage:
+def state_merge_stage(context: StageContext, merge: StateMerge, gather: Gather | None = None) -> Stage:
     """A stage over `_partition`, `_time`, `_records`, `_key` or what it is made of, and the state columns in their own
-    types, in this order.
+    types, in this order; or over what `gather` makes partials of.
 
     Partials without a partition, and those that no window takes, are dropped.
     """
-    return stage_of(partial(_run, context, merge))
+    return stage_of(partial(_run, context, merge, gather))
 
 
-def _run(context: StageContext, merge: StateMerge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run(
+    context: StageContext, merge: StateMerge, gather: Gather | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     run, statistics = context.run, EpochStatistics()
-    for given in batches:
-        for start in range(0, given.num_rows, _ROWS_AT_ONCE):
-            batch = taken(_keyed(merge.key, given.slice(start, _ROWS_AT_ONCE)), statistics)
-            if batch.num_rows:
-                yield _merged(context, merge, batch)
+    for given in gathered(gather, batches):
+        yield from merged_records(context, merge, taken(keyed(merge.key, given), statistics))
     context.report_left_out(run, statistics)
 
 
-def _keyed(key: StoreKey | None, partials: pa.RecordBatch) -> pa.RecordBatch:
-    """The same with `_key`."""
+def gathered(gather: Gather | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches as they are; or what is made of them all, with the internal columns that there are first."""
+    if gather is None:
+        yield from batches
+    elif (made := gather(batches)) is not None:
+        internal = [name for name in _INTERNAL if name in made.schema.names]
+        yield made.select([*internal, *(name for name in made.schema.names if name not in internal)])
+
+
+def keyed(key: StoreKey | None, partials: pa.RecordBatch) -> pa.RecordBatch:
+    """The same, with `_key` instead of what it is made of."""
     if key is None:
         return partials
     end = len(_INTERNAL) + key.columns
@@ -120,7 +137,7 @@ def _keyed(key: StoreKey | None, partials: pa.RecordBatch) -> pa.RecordBatch:
     starts = columns[0] if key.windowed else None
     if starts is not None:
         columns, names = [window_texts(starts), *columns[1:]], ["window", *names]
-    keys = key_objects(names, columns)
+    keys = group_keys(names, columns)
     if starts is not None:
         keys = pc.if_else(pc.fill_null(pc.greater(starts, CLOSED), True), keys, LATE)
         keys = pc.if_else(starts.is_valid(), keys, NO_WINDOW)
@@ -128,12 +145,28 @@ def _keyed(key: StoreKey | None, partials: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*partials.columns[: len(_INTERNAL)], keys, *partials.columns[end:]], names=names)
 
 
+def merged_records(context: StageContext, merge: StateMerge, partials: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Partials, of which each key has one, merged with the store, as its records (`MERGED_SCHEMA`)."""
+    for start in range(0, partials.num_rows, _ROWS_AT_ONCE):
+        yield _merged(context, merge, partials.slice(start, _ROWS_AT_ONCE))
+
+
+def partial_records(merge: StateMerge, partials: pa.RecordBatch) -> pa.RecordBatch:
+    """Partials as they are written to a repartition topic (`MERGED_SCHEMA`)."""
+    texts = [_encoded(column) for column in _state(merge, partials)]
+    records = partials.column(RECORDS).cast(pa.string())
+    values = json_object([("records", records), ("state", _state_fields(merge, texts))])
+    columns = [partials.column(KEY).cast(pa.binary()), values, partials.column(PARTITION), partials.column(TIMESTAMP)]
+    return pa.RecordBatch.from_arrays(columns, schema=MERGED_SCHEMA)
+
+
+def _state(merge: StateMerge, partials: pa.RecordBatch) -> list[pa.Array]:
+    columns = partials.columns[len(_INTERNAL) + 1 :]
+    return [column.cast(field.type) for column, field in zip(columns, merge.kinds, strict=True)]
+
+
 def _merged(context: StageContext, merge: StateMerge, partials: pa.RecordBatch) -> pa.RecordBatch:
-    partitions, keys = partials.column(PARTITION), partials.column(KEY)
-    state = [
-        column.cast(field.type)
-        for column, field in zip(partials.columns[len(_INTERNAL) + 1 :], merge.kinds, strict=True)
-    ]
+    partitions, keys, state = partials.column(PARTITION), partials.column(KEY), _state(merge, partials)
     values = context.rpc.lookup(merge.lookup.store, partitions, keys)
     if values.null_count < len(values):
         prior = _prior_state(merge, values)
@@ -153,8 +186,12 @@ def _prior_state(merge: StateMerge, values: pa.Array) -> list[pa.Array]:
     return [decoded_array(column, kind).take(places) for column, kind in zip(states, kinds, strict=True)]
 
 
-def _folded(merge: StateMerge, fold: Fold, column: pa.Array, before: pa.Array) -> pa.Array:
+def _folded(merge: StateMerge, fold: Fold | Sketch, column: pa.Array, before: pa.Array) -> pa.Array:
     match fold:
+        case Sketch(k, whole):
+            rows = np.arange(len(column))
+            both = pa.concat_arrays([column, before])
+            return merged_sketches(both, np.concatenate([rows, rows]), len(rows), k, whole, random_seed())
         case Fold.SUM | Fold.COUNT:
             both = _added(merge, column, before)
             zero = [pa.scalar(0, column.type)] if fold is Fold.COUNT else []
@@ -181,19 +218,37 @@ def _added(merge: StateMerge, column: pa.Array, before: pa.Array) -> pa.Array:
 
 def _values(merge: StateMerge, state: list[pa.Array]) -> pa.Array:
     """The store's values, with the results and the state that they are made of: JSON objects."""
-    texts = [number_texts(column) for column in state]
-    results: list[tuple[str, Any]] = []
-    for result in merge.results:
-        column, text = state[result.column], texts[result.column]
-        if result.divided_by is not None:
-            count = state[result.divided_by]
-            some = pc.greater(count, 0)
-            column = pc.if_else(some, pc.divide(column, pc.if_else(some, count, 1).cast(column.type)), None)
-            text = number_texts(column)
-        results.append((result.name, json_numbers(column, text)))
-    encoded = [(field.name, pa.types.is_floating(field.type)) for field in merge.kinds]
-    fields = [
-        (name, pc.binary_join_element_wise('"', text, '"', "") if quoted else text)
-        for (name, quoted), text in zip(encoded, texts, strict=True)
+    texts = [_encoded(column) for column in state]
+    results: list[tuple[str, Any]] = [(each.name, _result(merge, each, state, texts)) for each in merge.results]
+    return json_object([*results, ("state", _state_fields(merge, texts))])
+
+
+def _result(merge: StateMerge, result: Result, state: list[pa.Array], texts: list[pa.Array]) -> pa.Array:
+    column, text = state[result.column], texts[result.column]
+    if result.quantiles is not None:
+        return _quantiles(merge, result, column)
+    if result.divided_by is not None:
+        count = state[result.divided_by]
+        some = pc.greater(count, 0)
+        column = pc.if_else(some, pc.divide(column, pc.if_else(some, count, 1).cast(column.type)), None)
+        text = number_texts(column)
+    return json_numbers(column, text)
+
+
+def _quantiles(merge: StateMerge, result: Result, column: pa.Array) -> pa.Array:
+    sketch, wanted = merge.folds[result.column], result.quantiles
+    assert isinstance(sketch, Sketch) and wanted is not None
+    found = quantiles(column, wanted if isinstance(wanted, tuple) else [wanted], sketch.whole)
+    texts = [json_numbers(each, number_texts(each)) for each in found]
+    return json_array(texts) if isinstance(wanted, tuple) else texts[0]
+
+
+def _encoded(column: pa.Array) -> pa.Array:
+    return base64_texts(column) if pa.types.is_binary(column.type) else number_texts(column)
+
+
+def _state_fields(merge: StateMerge, texts: list[pa.Array]) -> Fields:
+    return [
+        (field.name, text if pa.types.is_integer(field.type) else quoted_texts(text))
+        for field, text in zip(merge.kinds, texts, strict=True)
     ]
-    return json_object([*results, ("state", fields)])

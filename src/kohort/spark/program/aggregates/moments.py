@@ -40,7 +40,7 @@ class Avg(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise | None:
-        return Columnwise((Fold.SUM, Fold.COUNT), mean=True) if self.decimal is None else None
+        return Columnwise((Fold.SUM, Fold.COUNT), self.of, mean=True) if self.decimal is None else None
 
     def partial(self, name: str) -> Named:
         of = column(self.of)

@@ -31,7 +31,7 @@ class Count(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise:
-        return Columnwise((Fold.COUNT,))
+        return Columnwise((Fold.COUNT,), self.of)
 
     def partial(self, name: str) -> Named:
         return [(name, F.count(F.lit(1) if self.of is None else column(self.of)))]
@@ -61,7 +61,7 @@ class Sum(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise:
-        return Columnwise((Fold.SUM,))
+        return Columnwise((Fold.SUM,), self.of)
 
     def partial(self, name: str) -> Named:
         return [(name, F.sum(column(self.of)))]
@@ -86,7 +86,7 @@ class Extreme(Aggregation):
 
     @property
     def columnwise(self) -> Columnwise:
-        return Columnwise((Fold.MAX if self.largest else Fold.MIN,))
+        return Columnwise((Fold.MAX if self.largest else Fold.MIN,), self.of)
 
     def partial(self, name: str) -> Named:
         return [(name, self._best(column(self.of)))]

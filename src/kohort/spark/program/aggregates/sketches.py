@@ -32,6 +32,7 @@ from kohort.spark.program.aggregates.base import (
     state,
     type_of,
 )
+from kohort.spark.program.aggregates.columnwise import Columnwise, Sketch
 from kohort.spark.program.aggregates.filtered import over
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class Percentile(Aggregation):
     @property
     def heap_bytes(self) -> int:
         return 256 + 24 * self.k
+
+    @property
+    def columnwise(self) -> Columnwise:
+        return Columnwise((Sketch(self.k, self.whole),), self.of, quantiles=self.at)
 
     def partial(self, name: str) -> Named:
         of = column(self.of)
