@@ -81,6 +81,6 @@ def _run(
         partials = partials.filter(in_windows(partials.column(KEY), partials.column(RECORDS), statistics))
         here = pc.greater_equal(partials.column(PARTITION), 0)
         if (others := partials.filter(pc.invert(here))).num_rows:
-            yield partial_records(merge, others)
+            yield from partial_records(merge, others)
         yield from merged_records(context, merge, in_time(partials.filter(here), merge.lookup, mergers, statistics))
     context.report_left_out(epoch.run, statistics)
