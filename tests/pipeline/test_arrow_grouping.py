@@ -90,8 +90,8 @@ def with_strange(df: DataFrame) -> DataFrame:
 
     def strange(name: str) -> Column:
         given = F.col(name)
-        made = F.when(given > 950, float("nan")).when(given > 900, float("inf")).when(given < -950, float("-inf"))
-        return made.when(given < -900, F.lit(-0.0)).otherwise(given).cast(df.schema[name].dataType)
+        made = F.when(given > 850, float("nan")).when(given > 800, float("inf")).when(given < -900, float("-inf"))
+        return made.when(given < -850, F.lit(-0.0)).otherwise(given).cast(df.schema[name].dataType)
 
     return df.withColumns({name: strange(name) for name in ("f", "d")})
 
@@ -115,7 +115,7 @@ def rows(seed: int, count: int, first: int = 0) -> list[dict[str, Any]]:
             "k1": some(lambda: chance.choice(["", 'a"\\', "é", "late"])), "k2": some(lambda: chance.randint(0, 1)),
             "t8": some(lambda: chance.randint(-128, 127)), "i16": some(lambda: chance.randint(-(2**15), 2**15 - 1)),
             "i32": some(lambda: chance.randint(-5, 9)), "i64": some(lambda: chance.randint(-(2**50), 2**50)),
-            "f": some(quarter), "d": some(quarter) if chance.random() < 0.5 else None,
+            "f": some(quarter), "d": some(quarter),
             "dec": some(lambda: chance.randint(-4000, 4000) / 8), "s": some(lambda: chance.choice("xyz")),
             "b": some(lambda: chance.random() < 0.5), "day": some(lambda: chance.choice(["2013-01-01", "1969-12-31"])),
             "moment": some(lambda: chance.choice(["2013-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z"])),
