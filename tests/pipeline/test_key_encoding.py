@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import decimal
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.spark.jobs.arrow_key_encoding import key_texts
-from kohort.spark.jobs.key_encoding import key_text
+from kohort.spark.jobs.arrow_key_encoding import group_keys, key_texts
+from kohort.spark.jobs.key_encoding import key_text, store_key
 from kohort.spark.jobs.session_settings import session_settings
-from kohort.spark.program.compiled import Route
+from kohort.spark.program.compiled import AggregateSpec, Route
 
 CONTROL = "".join(map(chr, range(0x21))) + '"\\/\x7f\x80\u2028€😀'
 MICROS = (
@@ -55,7 +56,9 @@ def test_keys_have_the_same_text_in_arrow_as_in_spark(spark: SparkSession, ansi:
             ).cache()  # fmt: skip
             table = made.toArrow()
             names = made.columns
-            wanted = made.select(*[key_text([name], Route.TEXT) for name in names], key_text(names, Route.TEXT))
+            group = tuple((field.name, field.dataType) for field in made.schema.fields)
+            stored = store_key(cast(AggregateSpec, SimpleNamespace(group=group, window=None)))
+            wanted = made.select(*[key_text([name], Route.TEXT) for name in names], key_text(names, Route.TEXT), stored)
             expected = wanted.toArrow()
             made.unpersist()
     finally:
@@ -66,3 +69,5 @@ def test_keys_have_the_same_text_in_arrow_as_in_spark(spark: SparkSession, ansi:
         assert text.to_pylist() == expected.column(number).to_pylist(), name
     several = key_texts(names, [table[name].combine_chunks() for name in names], plain_decimals=plain)
     assert several.to_pylist() == expected.column(len(names)).to_pylist()
+    stored_keys = group_keys(names, [table[name].combine_chunks() for name in names])
+    assert stored_keys.to_pylist() == expected.column(len(names) + 1).to_pylist()

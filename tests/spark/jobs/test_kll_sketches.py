@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -351,3 +353,31 @@ def test_the_largest_k() -> None:
     sketch = together([one(values, 65535), one(values, 8)], 65535)
     found = read(sketch, "q")
     assert (found.k, found.min_k, found.n) == (65535, 8, 400_000)
+
+
+LOADED: Final = """
+import numpy as np
+import pyarrow as pa
+from kohort.spark.formats import base64_columns, kll_kernels
+from kohort.spark.jobs.kll_sketches import load, merged, quantiles, sketches
+
+def compiled():
+    named = {**vars(base64_columns), **vars(kll_kernels)}
+    return {name: len(each.signatures) for name, each in named.items() if hasattr(each, "signatures")}
+
+load()
+before = compiled()
+groups = np.array([1, 0, 1])
+for values in (pa.array([1, None, 3]), pa.array([1.5, float("nan"), 2]), pa.array([1, 2, 3])[0:3]):
+    made = merged(sketches(values, groups, 2, 200, 1), np.zeros(2, np.int64), 2, 200, pa.types.is_int64(values.type), 1)
+    texts = base64_columns.base64_texts(pa.concat_arrays([made, pa.nulls(1, pa.binary())]))
+    quantiles(base64_columns.unbase64(texts), [0.5, 1.0], pa.types.is_int64(values.type))
+assert compiled() == before, (before, compiled())
+assert before["_encode"] and before["_decode"] and before["merge"]
+"""
+
+
+def test_nothing_is_compiled_once_all_is_loaded() -> None:
+    """Several workers would compile the same at once, while records wait."""
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr

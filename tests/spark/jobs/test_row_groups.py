@@ -123,6 +123,14 @@ def test_many_rows_are_folded_some_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     assert calls == [12, 12, 6]
 
 
+def test_many_partials_are_given_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_groups, "_PARTIALS_AT_ONCE", 4)
+    given = [(number, "a", number, number, float(number), True) for number in range(10)]
+    parts = list(group_rows_stage(GROUPS)(iter(batches(given))))
+    assert [part.num_rows for part in parts] == [4, 4, 2]
+    assert same(found(GROUPS.of_partials(iter(parts))), expected(given))
+
+
 def test_nothing_makes_no_partials() -> None:
     empty = pa.RecordBatch.from_pylist([], schema=ROWS)
     assert GROUPS.of_rows(iter([])) is None and GROUPS.of_rows(iter([empty])) is None

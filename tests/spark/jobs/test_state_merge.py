@@ -7,17 +7,27 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark.jobs.drop_reasons import NO_KEY, NO_WINDOW
-from kohort.spark.jobs.errors import AggregationError
+from kohort.spark.jobs.errors import AggregationError, StoredValueError
+from kohort.spark.jobs.kll_sketches import sketches
+from kohort.spark.jobs.stages import state_merge
 from kohort.spark.jobs.stages.late_partials import CLOSED, LATE
 from kohort.spark.jobs.stages.state_lookup import StateLookup
-from kohort.spark.jobs.stages.state_merge import Result, StateMerge, StoreKey, state_merge_stage
-from kohort.spark.program.aggregates.columnwise import Fold
+from kohort.spark.jobs.stages.state_merge import (
+    Result,
+    StateMerge,
+    StoreKey,
+    merged_records,
+    partial_records,
+    state_merge_stage,
+)
+from kohort.spark.program.aggregates.columnwise import Fold, Sketch
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 from tests.spark.jobs.fakes import FakeRpc
 
@@ -182,3 +192,38 @@ def test_keys_are_made_of_a_group_without_window() -> None:
     merge = dataclasses.replace(MERGE, key=StoreKey(("id",), windowed=False))
     (row,) = run_rows(FakeRpc(), [(0, 7, 2, 5, 1, 1, 1, 1.0, 1.0, 1)], {"_group0": pa.int64()}, merge)
     assert row["key"] == b'{"id":5}'
+
+
+LARGE = StateMerge(
+    StateLookup("s", pa.schema([pa.field("p", pa.string())])),
+    None,
+    pa.schema([pa.field("p", pa.binary())]),
+    (Sketch(1000, whole=True),),
+    (Result("p", 0, quantiles=0.5),),
+    checked=True,
+)
+
+
+def of_sketches(count: int) -> pa.RecordBatch:
+    """Partials, each of one value: the number of its key."""
+    numbers = np.arange(count)
+    state = sketches(pa.array(numbers), numbers, count, 1000, 1)
+    columns = [pa.array([0] * count, pa.int32()), pa.array(numbers), pa.array([1] * count), pa.array(map(str, numbers))]
+    return pa.RecordBatch.from_arrays([*columns, state], names=[PARTITION, TIMESTAMP, RECORDS, KEY, "_state0"])
+
+
+def test_the_larger_sketches_may_be_the_fewer_are_merged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column has no room for more than 2 GiB, and memory for less."""
+    monkeypatch.setattr(state_merge, "_BYTES_AT_ONCE", 100_000)
+    partials = of_sketches(10)
+    for made in (list(merged_records(FakeRpc().context, LARGE, partials)), list(partial_records(LARGE, partials))):
+        assert [batch.num_rows for batch in made] == [4, 4, 2]
+        assert [key for batch in made for key in batch.column("key").to_pylist()] == [b"%d" % key for key in range(10)]
+    monkeypatch.setattr(state_merge, "_BYTES_AT_ONCE", 1)
+    assert [batch.num_rows for batch in partial_records(LARGE, partials)] == [1] * 10
+
+
+def test_what_is_no_sketch_is_said_to_be_the_store_s() -> None:
+    rpc = FakeRpc({("s", 0): {b"1": b'{"p":1,"state":{"p":"AAAA"}}'}})
+    with pytest.raises(StoredValueError, match=r"store s: .*not a KLL sketch"):
+        list(merged_records(rpc.context, LARGE, of_sketches(2)))

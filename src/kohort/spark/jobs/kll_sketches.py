@@ -13,7 +13,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kohort.client.column_codec import load_compiled
 from kohort.spark.formats import kll_kernels as kernels
+from kohort.spark.formats.base64_columns import base64_texts, unbase64
 from kohort.spark.formats.byte_columns import ByteColumn, Ints, byte_column, fixed
 
 __all__ = ["load", "merged", "quantiles", "sketches"]
@@ -24,9 +26,16 @@ _HEAD_BYTES: Final = 36  # of a sketch: all but its levels and what it keeps
 
 @cache
 def load() -> None:
-    """Loads the compiled code. Where none is cached, that takes some 15 s, which later processes are spared."""
+    """Loads the compiled code, that of their texts too. Where none is cached, that takes some 15 s, which later
+    processes are spared.
+    """
+    load_compiled(_call)
+
+
+def _call() -> None:
     one = np.zeros(1, np.int64)
-    quantiles(merged(sketches(pa.array([0]), one, 1, 8, 0), one, 1, 8, True, 0), [0.5], True)
+    made = merged(sketches(pa.array([0]), one, 1, 8, 0), one, 1, 8, True, 0)
+    quantiles(unbase64(base64_texts(made)), [0.5], True)
 
 
 def sketches(values: pa.Array, groups: Ints, count: int, k: int, seed: int) -> pa.Array:

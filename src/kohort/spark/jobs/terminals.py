@@ -274,6 +274,7 @@ def _to_merge(
     columns = zip(merge.folds, places, merge.kinds.types, strict=True)
     groups = RowGroups(spec.name, len(keys), tuple(StateColumn(*each) for each in columns), merge.checked)
     if context.splits == 1:
+        # A transform may have made several partitions of it, as a union does: each would have partials of the same key.
         return given.coalesce(1), groups.of_rows
     states = [T.StructField(state_column(number), kind) for number, (_, kind) in enumerate(spec.state_columns)]
     internal = [T.StructField(TIMESTAMP, _LONG), T.StructField(RECORDS, _LONG)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,14 +75,19 @@ def _run(
     mergers = epoch.mergers[context.branch]
     assert merge.key is not None
     begin = 2 + merge.key.windowed
-    for given in gathered(gather, batches):
-        code.exception()  # waits: two threads that have numba load at once may fail
+    for given in gathered(gather, _once_loaded(code, batches)):
         partitions = merging_partitions(route.of(given.columns[begin : begin + len(merge.key.group)]), mergers)
         placed = [partitions, *given.columns]
         partials = keyed(merge.key, pa.RecordBatch.from_arrays(placed, names=[PARTITION, *given.schema.names]))
         partials = partials.filter(in_windows(partials.column(KEY), partials.column(RECORDS), statistics))
         here = pc.greater_equal(partials.column(PARTITION), 0)
         if (others := partials.filter(pc.invert(here))).num_rows:
-            yield partial_records(merge, others)
+            yield from partial_records(merge, others)
         yield from merged_records(context, merge, in_time(partials.filter(here), merge.lookup, mergers, statistics))
     context.report_left_out(epoch.run, statistics)
+
+
+def _once_loaded(code: Future[ModuleType], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        code.exception()  # waits: two threads that have numba load at once may fail
+        yield batch

@@ -27,6 +27,8 @@ from kohort.spark.program.internal_columns import RECORDS, TIMESTAMP
 
 _LARGEST: Final = 2**63 - 1
 _ROWS_AT_ONCE: Final = 500_000
+_PARTIALS_AT_ONCE: Final = 16_384
+"""Spark holds a batch, and with it sketches of so many groups, off its heap until the last row of it is read."""
 _FOLDS: Final = {Fold.SUM: "sum", Fold.MIN: "min", Fold.MAX: "max"}
 
 
@@ -182,7 +184,8 @@ def group_rows_stage(groups: RowGroups) -> Stage:
 
 def _run(groups: RowGroups, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if (partials := groups.of_rows(batches)) is not None:
-        yield partials
+        for start in range(0, partials.num_rows, _PARTIALS_AT_ONCE):
+            yield partials.slice(start, _PARTIALS_AT_ONCE)
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -20,7 +20,7 @@ from kohort.spark.jobs.arrow_encoding import decoded_array
 from kohort.spark.jobs.arrow_key_encoding import group_keys, quoted_texts, window_texts
 from kohort.spark.jobs.arrow_values import Fields, json_array, json_numbers, json_object, number_texts
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
-from kohort.spark.jobs.errors import AggregationError
+from kohort.spark.jobs.errors import AggregationError, StoredValueError
 from kohort.spark.jobs.kll_sketches import merged as merged_sketches
 from kohort.spark.jobs.kll_sketches import quantiles
 from kohort.spark.jobs.stages.context import Stage, StageContext, stage_of
@@ -41,6 +41,9 @@ MERGED_SCHEMA: Final = pa.schema(
 """What the stages give: records of the store, or of a topic of partials."""
 _ROWS_AT_ONCE: Final = 16_384
 """Texts of states are several times as large as what Spark gives: more at once take more memory, and no less time."""
+_BYTES_AT_ONCE: Final = 128 * 1024 * 1024
+"""What sketches may take, if all are full: a column of their texts has room for 2 GiB, and there are several."""
+_FULL_SKETCH: Final = 24  # bytes for each of k: its levels have room for k values, two thirds of k, and so on
 _INTERNAL: Final = (PARTITION, TIMESTAMP, RECORDS)
 
 Gather = Callable[[Iterator[pa.RecordBatch]], pa.RecordBatch | None]
@@ -147,12 +150,21 @@ def keyed(key: StoreKey | None, partials: pa.RecordBatch) -> pa.RecordBatch:
 
 def merged_records(context: StageContext, merge: StateMerge, partials: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Partials, of which each key has one, merged with the store, as its records (`MERGED_SCHEMA`)."""
-    for start in range(0, partials.num_rows, _ROWS_AT_ONCE):
-        yield _merged(context, merge, partials.slice(start, _ROWS_AT_ONCE))
+    return (_merged(context, merge, some) for some in _some_at_once(merge, partials))
 
 
-def partial_records(merge: StateMerge, partials: pa.RecordBatch) -> pa.RecordBatch:
+def partial_records(merge: StateMerge, partials: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Partials as they are written to a repartition topic (`MERGED_SCHEMA`)."""
+    return (_partial_records(merge, some) for some in _some_at_once(merge, partials))
+
+
+def _some_at_once(merge: StateMerge, partials: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    state_bytes = sum(_FULL_SKETCH * fold.k for fold in merge.folds if isinstance(fold, Sketch))
+    rows = max(min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(state_bytes, 1)), 1)
+    return (partials.slice(start, rows) for start in range(0, partials.num_rows, rows))
+
+
+def _partial_records(merge: StateMerge, partials: pa.RecordBatch) -> pa.RecordBatch:
     texts = [_encoded(column) for column in _state(merge, partials)]
     records = partials.column(RECORDS).cast(pa.string())
     values = json_object([("records", records), ("state", _state_fields(merge, texts))])
@@ -191,7 +203,10 @@ def _folded(merge: StateMerge, fold: Fold | Sketch, column: pa.Array, before: pa
         case Sketch(k, whole):
             rows = np.arange(len(column))
             both = pa.concat_arrays([column, before])
-            return merged_sketches(both, np.concatenate([rows, rows]), len(rows), k, whole, random_seed())
+            try:
+                return merged_sketches(both, np.concatenate([rows, rows]), len(rows), k, whole, random_seed())
+            except ValueError as error:
+                raise StoredValueError(f"store {merge.lookup.store}: {error}") from None
         case Fold.SUM | Fold.COUNT:
             both = _added(merge, column, before)
             zero = [pa.scalar(0, column.type)] if fold is Fold.COUNT else []
