@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,34 @@ def test_installing_kohort_installs_the_plugin() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert project["entry-points"]["pytest11"] == {"kohort": "kohort.testing.plugin"}
+
+
+def test_kohorts_own_modules_are_not_rewritten(inner_pytest: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:cacheprovider")
+    # As installed by a wheel, of whose plugin pytest finds the package by its list of files.
+    about = inner_pytest.mkdir("installed") / "kohort-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: kohort\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[pytest11]\nkohort = kohort.testing.plugin\n")
+    (about / "RECORD").write_text("kohort/__init__.py,,\nkohort/testing/plugin.py,,\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(about.parent), *sys.path]))
+    inner_pytest.makepyfile(
+        """
+        import sys
+
+        def loaders():
+            found = {name: type(module.__spec__.loader).__name__ for name, module in sys.modules.items()
+                     if name.startswith("kohort.")}
+            return {name for name, loader in found.items() if "Rewriting" in loader}
+
+        def test_one(kohort_broker):
+            assert __spec__.loader.__class__.__name__ == "AssertionRewritingHook"
+            assert loaders() <= {"kohort.testing", "kohort.testing.plugin", "kohort.testing.assertion_rewriting"}
+        """
+    )
+
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_tests_of_a_session_share_a_broker(inner_pytest: pytest.Pytester) -> None:
