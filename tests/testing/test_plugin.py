@@ -197,6 +197,12 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
         def test_time(kohort_time, kohort_broker):
             pass
 
+        def test_time_of_a_process(kohort_time, kohort_broker_process):
+            pass
+
+        def test_time_of_none(kohort_time):
+            pass
+
         def test_which(kohort_topic, kohort_fresh_broker, kohort_secure_broker):
             pass
 
@@ -220,7 +226,7 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
 
     result = inner_pytest.runpytest_subprocess()
 
-    result.assert_outcomes(errors=6, failed=5)
+    result.assert_outcomes(errors=8, failed=5)
     result.stdout.fnmatch_lines_random(
         [
             *2
@@ -228,6 +234,8 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
             "the broker can't run: num.partition (the test's settings): * did you mean num.partitions?",
             '@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}',
             "kohort_time moves the clock of a test's own broker: take one of *, not kohort_broker",
+            "kohort_time *: take one of *, not kohort_broker_process: the clock of another process can't be moved",
+            "kohort_time moves *: take one of *, too; a kohort.testing.Broker of your own has Broker.advance",
             "the test has several brokers, kohort_fresh_broker and kohort_secure_broker: *",
             "E * kohort_topic: *No such file or directory: *nowhere.csv'",
             "E * kohort_group: a group can't be ahead of the end: behind=-1",

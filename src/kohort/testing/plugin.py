@@ -210,7 +210,12 @@ def kohort_time(request: pytest.FixtureRequest) -> Broker:
     """The test's own broker, `kohort_fresh_broker` or `kohort_secure_broker`: `Broker.advance` moves its clock."""
     own = [name for name in _IN_PROCESS if name in request.fixturenames]
     if len(own) != 1:
-        how = f"not {_SHARED}" if _SHARED in request.fixturenames else "too"
+        if "kohort_broker_process" in request.fixturenames:
+            how = "not kohort_broker_process: the clock of another process can't be moved"
+        elif _SHARED in request.fixturenames:
+            how = f"not {_SHARED}"
+        else:
+            how = "too; a kohort.testing.Broker of your own has Broker.advance"
         _refuse(f"kohort_time moves the clock of a test's own broker: take one of {' and '.join(_IN_PROCESS)}, {how}")
     broker: Broker = request.getfixturevalue(own[0])
     return broker
