@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from kohort.broker.clock import MovableClock
 from kohort.broker.config import Settings
-from kohort.broker.config.listeners import Endpoint
+from kohort.broker.config.listeners import Endpoint, SecurityProtocol, configured_listeners
 from kohort.broker.server import Server
 from kohort.client.loop_thread import LoopThread
 from kohort.testing.blocking import refuse_own_loop
@@ -95,6 +95,11 @@ class Broker:
     def secured(self) -> bool:
         """Whether it lets in only who has a password."""
         return bool(self._secure)
+
+    @property
+    def first_protocol(self) -> SecurityProtocol:
+        """What the listener of `bootstrap_servers` speaks."""
+        return configured_listeners(self._settings)[0].protocol
 
     @property
     def security(self) -> Security:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from kohort.testing.settings import TEST_SETTINGS
 
 if TYPE_CHECKING:
+    from kohort.broker.config.listeners import SecurityProtocol
     from kohort.testing.secured import Security
 
 __all__ = ["BrokerProcess"]
@@ -71,6 +72,15 @@ class BrokerProcess:
     def secured(self) -> bool:
         """Whether it lets in only who has a password."""
         return bool(self._secure)
+
+    @property
+    def first_protocol(self) -> SecurityProtocol:
+        """What the listener of `bootstrap_servers` speaks, by its settings."""
+        from kohort.broker.config import Settings
+        from kohort.broker.config.listeners import configured_listeners
+
+        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", **self._settings}
+        return configured_listeners(Settings.of(settings, "the test's settings"))[0].protocol
 
     @property
     def security(self) -> Security:
