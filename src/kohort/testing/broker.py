@@ -18,6 +18,7 @@ from kohort.broker.config.listeners import Endpoint, SecurityProtocol, configure
 from kohort.broker.server import Server
 from kohort.client.loop_thread import LoopThread
 from kohort.testing.blocking import refuse_own_loop
+from kohort.testing.running import started, starting, stopped
 from kohort.testing.settings import TEST_SETTINGS
 
 if TYPE_CHECKING:
@@ -186,6 +187,7 @@ class Broker:
     async def _start(self) -> None:
         if self._server is not None:
             raise RuntimeError("the broker runs already")
+        starting()
         try:
             directory = self._new_directory() if self._data_dir is None else Path(self._data_dir)
             if self._secure:
@@ -197,6 +199,7 @@ class Broker:
             self._clean_up()
             raise
         self._server, self._loop = server, asyncio.get_running_loop()
+        started(self)
 
     async def _advance(self, server: Server, by: timedelta) -> None:
         self._clock.advance(round(by / timedelta(milliseconds=1)))
@@ -228,6 +231,7 @@ class Broker:
         return made
 
     async def _stop(self) -> None:
+        stopped(self)
         with self._lock:
             server, self._server, self._security, self._loop = self._server, None, None, None
             for future in [*self._advancing]:

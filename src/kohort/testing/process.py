@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kohort.testing.running import started, stopped
 from kohort.testing.settings import TEST_SETTINGS
 
 if TYPE_CHECKING:
@@ -115,9 +116,11 @@ class BrokerProcess:
         except BaseException:
             self._clean_up()
             raise
+        started(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        stopped(self)
         try:
             if self._process is not None:
                 self.stop()
@@ -172,9 +175,18 @@ class BrokerProcess:
             self.stop()
         self.start()
 
-    def log(self) -> str:
-        """Returns its log since it was entered."""
-        return self._log.read_text(errors="replace")
+    def log(self, start: int = 0) -> str:
+        """Returns its log since it was entered.
+
+        Args:
+            start: bytes at its beginning to leave out, such as an earlier `log_size`.
+        """
+        return self._log.read_bytes()[start:].decode(errors="replace")
+
+    @property
+    def log_size(self) -> int:
+        """Bytes of its log."""
+        return self._log.stat().st_size
 
     @property
     def _log(self) -> Path:
