@@ -53,10 +53,43 @@ def test_what_is_no_setting_is_told_as_it_was_written() -> None:
         kafka.start()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "BROKER:PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT"),
+        ("KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "BROKER:PLAINTEXT,PLAINTEXT:ssl"),
+        ("KAFKA_LISTENERS", "SASL_PLAINTEXT://0.0.0.0:9093,BROKER://0.0.0.0:9092"),
+        ("KAFKA_ADVERTISED_LISTENERS", "BROKER://localhost:9092,SASL_SSL://localhost:9093"),
+        ("KAFKA_SASL_ENABLED_MECHANISMS", "PLAIN"),
+        ("KAFKA_LISTENER_NAME_PLAINTEXT_PLAIN_SASL_JAAS_CONFIG", "…PlainLoginModule required user_alice='tea';"),
+        ("KAFKA_OPTS", "-Djava.security.auth.login.config=/etc/kafka/jaas.conf"),
+        ("KAFKA_SSL_KEYSTORE_LOCATION", "/etc/kafka/broker.pem"),
+    ],
+)
+def test_passwords_and_tls_by_variables_are_refused(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: a broker with passwords is .*BrokerProcess\(secure=True\)$"):
+        KohortContainer().with_env(name, value).start()
+
+
+def test_variables_of_an_image_have_no_effect() -> None:
+    kafka = KohortContainer().with_envs(
+        KAFKA_LISTENERS="PLAINTEXT://0.0.0.0:9093,BROKER://0.0.0.0:9092",
+        KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="BROKER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL",
+        KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://ssl:9093",
+        KAFKA_CONFLUENT_SUPPORT_METRICS_ENABLE="false",
+        KAFKA_SASL_MECHANISM_INTER_BROKER_PROTOCOL="PLAIN",
+        KAFKA_OPTS="-Xmx1g",
+    )
+    with kafka:
+        assert topics(kafka.get_bootstrap_server()) == set()
+
+
 def test_what_only_a_container_can_do_is_refused() -> None:
     kafka = KohortContainer()
     with pytest.raises(NotImplementedError, match="with_network is for a container"):
         kafka.with_network(None)
+    with pytest.raises(NotImplementedError, match=r"with_bind_ports .*: get_bootstrap_server\(\) .*\(port=9092\)"):
+        kafka.with_bind_ports(9093, 9092)
     with pytest.raises(AttributeError, match="no attribute 'with_netwrk'"):
         kafka.with_netwrk()
     with pytest.raises(ValueError, match="secure=True"):
@@ -83,4 +116,4 @@ def test_each_method_of_testcontainers_is_here_or_says_that_there_is_no_containe
     try:
         assert callable(getattr(KohortContainer(), name))
     except NotImplementedError as error:
-        assert str(error) == f"{name} is for a container, and Kohort runs without one"
+        assert str(error).startswith(f"{name} is for a container, and Kohort runs without one")

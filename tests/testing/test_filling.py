@@ -158,6 +158,35 @@ def test_a_secured_broker_is_filled_by_its_first_user(kind: type[Broker | Broker
         assert [record.value for record in read(broker.security.admin.config, topic, 1)] == [b"tea"]
 
 
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required user_alice='tea';"
+
+
+@pytest.mark.parametrize("kind", [Broker, BrokerProcess])
+def test_who_may_get_in_has_to_be_known(kind: type[Broker | BrokerProcess]) -> None:
+    settings = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
+    }
+    with kind(settings) as broker:
+        filling = Filling(broker, "refused")
+        with pytest.raises(ValueError, match=r"listener is of SASL_PLAINTEXT, .* kohort_secure_broker or .* first"):
+            filling.topic()
+        with pytest.raises(ValueError, match=r"listener is of SASL_PLAINTEXT"):
+            filling.group("orders")
+
+
+def test_the_first_listener_is_the_one_that_is_filled() -> None:
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
+    }
+    with Broker(settings) as broker:
+        topic = Filling(broker, "filled").topic([b"tea"])
+        assert [record.value for record in read(broker.bootstrap_servers, topic, 1)] == [b"tea"]
+
+
 def test_a_container_is_filled() -> None:
     with KohortContainer() as container:
         topic = Filling(container, "contained").topic([b"tea"])

@@ -132,6 +132,82 @@ def test_two_brokers_that_are_easily_mixed_up_are_told_of(inner_pytest: pytest.P
     )
 
 
+def test_a_broker_of_ones_own_that_is_not_filled_is_told_of(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        import pytest
+        from kohort.testing import Broker, Filling, KohortContainer
+
+        @pytest.fixture(scope="module")
+        def own_broker():
+            with Broker() as broker:
+                yield broker
+
+        @pytest.fixture
+        def kafka(request):
+            with KohortContainer() as kafka:
+                yield kafka
+
+        def test_topic(kohort_topic, own_broker):
+            kohort_topic(kohort_topic())
+
+        def test_group(kafka, kohort_topic, kohort_group):
+            kohort_group("none-such")
+
+        def test_in_the_test(kohort_topic):
+            with Broker():
+                kohort_topic()
+
+        @pytest.mark.filterwarnings("ignore:two brokers")
+        def test_both_are_meant(kohort_topic, own_broker):
+            kohort_topic()
+
+        def test_of_other_tests(kohort_topic):
+            kohort_topic()
+
+        def test_filled(own_broker):
+            Filling(own_broker, "own").topic()
+
+        def test_one_of_kohorts(kohort_fresh_broker, kohort_topic):
+            kohort_topic()
+        """
+    )
+
+    result = inner_pytest.runpytest_subprocess("-W", "default")
+
+    result.stdout.fnmatch_lines(
+        [
+            "*.py:14: PytestWarning: two brokers: kohort_topic fills kohort_broker, and * of the fixture own_broker *",
+            "*.py:17: PytestWarning: two brokers: kohort_group fills kohort_broker, and * of the fixture kafka runs*",
+            "*.py:20: PytestWarning: two brokers: kohort_topic fills kohort_broker, and another runs, too. *",
+        ]
+    )
+    result.assert_outcomes(passed=5, failed=2, warnings=3)
+
+
+def test_a_project_may_have_a_kohort_broker_of_its_own(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        import pytest
+        from kohort.testing import KohortContainer
+
+        @pytest.fixture(scope="session")
+        def kafka():
+            with KohortContainer() as kafka:
+                yield kafka
+
+        @pytest.fixture(scope="session")
+        def kohort_broker(kafka):
+            return kafka
+
+        def test_topic(kohort_topic):
+            kohort_topic()
+        """
+    )
+
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=1)
+
+
 def test_a_test_may_kill_its_broker(inner_pytest: pytest.Pytester) -> None:
     inner_pytest.makepyfile(
         """
@@ -226,6 +302,12 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
         def test_time(kohort_time, kohort_broker):
             pass
 
+        def test_time_of_a_process(kohort_time, kohort_broker_process):
+            pass
+
+        def test_time_of_none(kohort_time):
+            pass
+
         def test_which(kohort_topic, kohort_fresh_broker, kohort_secure_broker):
             pass
 
@@ -249,7 +331,7 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
 
     result = inner_pytest.runpytest_subprocess()
 
-    result.assert_outcomes(errors=6, failed=5)
+    result.assert_outcomes(errors=8, failed=5)
     result.stdout.fnmatch_lines_random(
         [
             *2
@@ -257,6 +339,8 @@ def test_settings_that_nobody_would_take_are_refused(inner_pytest: pytest.Pytest
             "the broker can't run: num.partition (the test's settings): * did you mean num.partitions?",
             '@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}',
             "kohort_time moves the clock of a test's own broker: take one of *, not kohort_broker",
+            "kohort_time *: take one of *, not kohort_broker_process: the clock of another process can't be moved",
+            "kohort_time moves *: take one of *, too; a kohort.testing.Broker of your own has Broker.advance",
             "the test has several brokers, kohort_fresh_broker and kohort_secure_broker: *",
             "E * kohort_topic: *No such file or directory: *nowhere.csv'",
             "E * kohort_group: a group can't be ahead of the end: behind=-1",
@@ -388,6 +472,50 @@ def test_a_test_that_fails_shows_what_its_brokers_logged(inner_pytest: pytest.Py
     )  # fmt: skip
     result.stdout.no_fnmatch_line("*of-an-earlier-test*")
     assert "Kohort's log" not in result.stdout.str().partition("_ test_no_broker _")[2]
+
+
+def test_a_test_that_fails_shows_what_other_brokers_logged(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
+        """
+        import pytest
+        from kohort.testing import Broker, Filling, KohortContainer
+
+        @pytest.fixture(scope="module")
+        def own_broker():
+            with Broker() as broker:
+                yield broker
+
+        @pytest.fixture(scope="module")
+        def kafka():
+            with KohortContainer() as kafka:
+                yield kafka
+
+        def test_own(own_broker):
+            Filling(own_broker, "own").topic()
+            assert False
+
+        def test_child(kafka):
+            Filling(kafka, "child").topic()
+            assert False
+
+        def test_child_again(kafka):
+            Filling(kafka, "again").topic()
+            assert False
+
+        """
+    )
+
+    result = inner_pytest.runpytest_subprocess()
+
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*_ test_own _*", "*- Kohort's log call -*", "*event=listening*", "*own-1*",
+            "*_ test_child _*", "*- Kohort's log call, the broker's process -*", "*event=listening*", "*child-1*",
+            "*_ test_child_again _*", "*- Kohort's log call, the broker's process -*", "*again-1*",
+        ]
+    )  # fmt: skip
+    assert "child-1" not in result.stdout.str().partition("_ test_child_again _")[2]
 
 
 def test_each_worker_has_a_broker_of_its_own(inner_pytest: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,15 @@ def test_json_lines_stay_as_they_are(tmp_path: Path) -> None:
     assert records_of(file, key="id") == [NewRecord(b'{"id": 1,  "item": "tea"}', b"1"), NewRecord(b'{"id": 2}', b"2")]
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [("a.jsonl", [b"[1, 2]", b"[3]"]), ("a.json", [b"[1]", b'["a"]']), ("a.jsonl", [b"[1, 2]"]), ("a.json", [b"3"])],
+)
+def test_records_of_a_file_may_be_arrays(name: str, lines: list[bytes], tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\n".join(lines) + b"\n")
+    assert [record.value for record in records_of(tmp_path / name)] == lines
+
+
 def test_rows_of_csv_are_objects_of_text(tmp_path: Path) -> None:
     file = tmp_path / "orders.csv"
     file.write_text('id,item\n1,"tea, two\ncups"\n\n2,\n')
@@ -87,6 +96,9 @@ def test_rows_of_csv_are_objects_of_text(tmp_path: Path) -> None:
         ("a.jsonl", '{"n": 1}', r"a\.jsonl, line 1 has no field 'id' for its key"),
         ("a.csv", "id,n\n1", r"a\.csv, line 2: 2 fields wanted, as in the first line, and there are 1"),
         ("a.csv", "id,id\n1,2", r"a\.csv: two columns have one name: id, id"),
+        ("a.json", '[{"id": 1}, {"id": 2}]', r"a\.json is an array; records are one a line \(JSON Lines\)"),
+        ("a.json", '\n[\n  {"id": 1},\n  {"id": 2}\n]\n', r"a\.json is an array; records are one a line"),
+        ("a.jsonl", '[\n  {"id": 1},\n  {"id": 2}\n]\n', r"a\.jsonl is an array; records are one a line"),
         ("a.txt", "", r"a\.txt: records are read from \.json, \.jsonl, \.ndjson and \.csv"),
     ],
 )

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Self
 
 from kohort.broker.clock import MovableClock
 from kohort.broker.config import Settings
-from kohort.broker.config.listeners import Endpoint
+from kohort.broker.config.listeners import Endpoint, SecurityProtocol, configured_listeners
 from kohort.broker.server import Server
 from kohort.client.loop_thread import LoopThread
 from kohort.testing.blocking import refuse_own_loop
+from kohort.testing.running import started, starting, stopped
 from kohort.testing.settings import TEST_SETTINGS
 
 if TYPE_CHECKING:
@@ -95,6 +96,11 @@ class Broker:
     def secured(self) -> bool:
         """Whether it lets in only who has a password."""
         return bool(self._secure)
+
+    @property
+    def first_protocol(self) -> SecurityProtocol:
+        """What the listener of `bootstrap_servers` speaks."""
+        return configured_listeners(self._settings)[0].protocol
 
     @property
     def security(self) -> Security:
@@ -181,6 +187,7 @@ class Broker:
     async def _start(self) -> None:
         if self._server is not None:
             raise RuntimeError("the broker runs already")
+        starting()
         try:
             directory = self._new_directory() if self._data_dir is None else Path(self._data_dir)
             if self._secure:
@@ -192,6 +199,7 @@ class Broker:
             self._clean_up()
             raise
         self._server, self._loop = server, asyncio.get_running_loop()
+        started(self)
 
     async def _advance(self, server: Server, by: timedelta) -> None:
         self._clock.advance(round(by / timedelta(milliseconds=1)))
@@ -223,6 +231,7 @@ class Broker:
         return made
 
     async def _stop(self) -> None:
+        stopped(self)
         with self._lock:
             server, self._server, self._security, self._loop = self._server, None, None, None
             for future in [*self._advancing]:

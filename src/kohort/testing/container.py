@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -23,7 +24,24 @@ _OF_LISTENERS: Final = (
 )  # fmt: skip
 """They lead into a container, and there is none."""
 
-_OF_JAVA: Final = ("KAFKA_HEAP_OPTS", "KAFKA_JMX_", "KAFKA_JVM_", "KAFKA_LOG4J_", "KAFKA_OPTS", "KAFKA_TOOLS_LOG4J_")
+_OF_IMAGES: Final = (
+    "KAFKA_CONFLUENT_", "KAFKA_HEAP_OPTS", "KAFKA_JMX_", "KAFKA_JVM_", "KAFKA_LOG4J_", "KAFKA_OPTS",
+    "KAFKA_TOOLS_LOG4J_",
+)  # fmt: skip
+"""What begins like these is the JVM's, or of what Confluent's image has beside Kafka."""
+
+_OF_SECURITY: Final = re.compile(
+    r"KAFKA_(SASL_(ENABLED_MECHANISMS|JAAS_CONFIG)|SSL_KEYSTORE_\w+|LISTENER_NAME_\w+_(SASL|SSL)_\w+)"
+)
+_SECURED: Final = re.compile(
+    r"(?<!\w)(SASL_PLAINTEXT|SASL_SSL|SSL)(?=\s*(,|://|$))|java\.security\.auth\.login\.config", re.IGNORECASE
+)
+"""In the value of one that is otherwise without effect: the broker would let in everybody."""
+
+_OF_DEFAULT_MAP: Final = re.compile(r"(?<!\w)(\w+):\1(?!\w)", re.IGNORECASE)
+"""A name that is its protocol's says nothing of what listens: it is in Kafka's own map."""
+
+_SECURE_BROKER: Final = "a broker with passwords is kohort.testing.BrokerProcess(secure=True)"
 
 
 class KohortContainer:
@@ -32,8 +50,9 @@ class KohortContainer:
         with KohortContainer() as kafka:
             producer = confluent_kafka.Producer({"bootstrap.servers": kafka.get_bootstrap_server()})
 
-    Variables such as KAFKA_NUM_PARTITIONS are settings; those of listeners and of the JVM have no effect. All else
-    that isn't set is as of `kohort.testing.Broker`. What only a container can do raises NotImplementedError.
+    Variables such as KAFKA_NUM_PARTITIONS are settings; those of listeners, of the JVM and of KAFKA_CONFLUENT_ have no
+    effect, and those of passwords and TLS are refused. All else that isn't set is as of `kohort.testing.Broker`. What
+    only a container can do raises NotImplementedError.
 
     Args:
         image: without effect.
@@ -55,10 +74,7 @@ class KohortContainer:
         **options: Any,
     ) -> None:
         if security_protocol != "PLAINTEXT":
-            raise ValueError(
-                f"security_protocol={security_protocol}: a broker with passwords is "
-                "kohort.testing.BrokerProcess(secure=True)"
-            )
+            raise ValueError(f"security_protocol={security_protocol}: {_SECURE_BROKER}")
         self.image = image
         self.port = port
         self.env: dict[str, str] = {}
@@ -106,6 +122,7 @@ class KohortContainer:
 
         Raises:
             ConfigError: a variable means nothing to Kafka.
+            ValueError: one asks for passwords or TLS.
             RuntimeError: it runs already, or doesn't get ready; shows the end of its log.
         """
         if self._broker is not None:
@@ -168,7 +185,8 @@ class KohortContainer:
     def __getattr__(self, name: str) -> NoReturn:
         """Says of what testcontainers has, and nothing here can be, that there is no container."""
         if name in _OF_CONTAINERS:
-            raise NotImplementedError(f"{name} is for a container, and Kohort runs without one")
+            instead = _INSTEAD if name == "with_bind_ports" else ""
+            raise NotImplementedError(f"{name} is for a container, and Kohort runs without one{instead}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _running(self) -> BrokerProcess:
@@ -177,6 +195,10 @@ class KohortContainer:
         return self._broker
 
 
+_INSTEAD: Final = (
+    ": get_bootstrap_server() has the broker's own port; a broker on a port of your choice is "
+    "kohort.testing.Broker(port=9092)"
+)
 _OF_CONTAINERS: Final = frozenset((
     "configure", "copy_from_container", "copy_into_container", "create_file", "exec", "get_container_id",
     "get_container_info", "get_docker_client", "get_wrapped_container", "maybe_emulate_amd64", "reload", "status",
@@ -190,11 +212,16 @@ def _settings(variables: Mapping[str, str]) -> dict[str, object]:
 
     Raises:
         ConfigError: they are none of Kafka's.
+        ValueError: they are of passwords or TLS.
     """
+    for name, value in variables.items():
+        without_effect = name in _OF_LISTENERS or name.startswith(_OF_IMAGES)
+        if _OF_SECURITY.fullmatch(name) or (without_effect and _SECURED.search(_OF_DEFAULT_MAP.sub("", value))):
+            raise ValueError(f"{name}: {_SECURE_BROKER}")
     ours = {
         ENVIRONMENT_PREFIX + name.removeprefix(_PREFIX): value
         for name, value in variables.items()
-        if name.startswith(_PREFIX) and name not in _OF_LISTENERS and not name.startswith(_OF_JAVA)
+        if name.startswith(_PREFIX) and name not in _OF_LISTENERS and not name.startswith(_OF_IMAGES)
     }
     problems: list[str] = []
     settings: dict[str, object] = {key: value.text for key, value in from_environment(ours, problems)}

@@ -8,6 +8,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.broker.config.listeners import SecurityProtocol
 from kohort.client import Admin, Producer
 from kohort.client.config import ClientConfig, client_config
 from kohort.client.types import TopicPartition
@@ -65,7 +66,8 @@ class Filling:
             The topic's name.
 
         Raises:
-            ValueError, OSError: as `records_of`.
+            ValueError, OSError: as `records_of`; ValueError, too, if the first listener of a broker that isn't secured
+                by `secure=` wants SASL or TLS.
             KafkaError: TOPIC_ALREADY_EXISTS, INVALID_CONFIG, …
         """
         ready = records_of(records, key)
@@ -109,7 +111,7 @@ class Filling:
             The group's name.
 
         Raises:
-            ValueError: `behind` is negative, or no partition has so many records.
+            ValueError: `behind` is negative, or no partition has so many records; or as `topic` for the listener.
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION; UNKNOWN_MEMBER_ID or NON_EMPTY_GROUP, if it has members.
         """
         if behind < 0:
@@ -148,6 +150,11 @@ class Filling:
         elif broker.secured:
             config = broker.security.admin.config
         else:
+            if (protocol := broker.first_protocol) is not SecurityProtocol.PLAINTEXT:
+                raise ValueError(
+                    f"the broker's first listener is of {protocol.value}, and who may get in isn't known: take "
+                    "kohort_secure_broker or secure=True, or put a PLAINTEXT listener first in `listeners`"
+                )
             config = client_config(broker.bootstrap_servers)
         return replace(config, bootstrap_timeout_ms=PATIENCE_MS)
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -27,6 +28,7 @@ from kohort.testing.assertion_rewriting import leave_package_alone
 leave_package_alone()  # before all others are imported
 
 from kohort.testing.broker_log import BrokerLog  # noqa: E402
+from kohort.testing.running import running, unwatch, watch  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +52,11 @@ _MIXED_UP: Final = ("kohort_fresh_broker", "kohort_broker_process")
 
 _LOG: Final = pytest.StashKey[BrokerLog]()
 _POSITION: Final = pytest.StashKey[int]()
-_PROCESSES: Final = pytest.StashKey["list[BrokerProcess]"]()
+_LOG_SIZES: Final = pytest.StashKey["WeakKeyDictionary[BrokerProcess, int]"]()
+_STARTED_BY: Final = pytest.StashKey["WeakKeyDictionary[object, str]"]()
+"""The fixtures that started brokers."""
+
+_WARNED: Final = pytest.StashKey[bool]()
 
 _NUMBERS: Final = pytest.StashKey[dict[str, int]]()
 
@@ -60,6 +66,12 @@ _TWO_BROKERS: Final = (
     f"two brokers: the test takes {_SHARED} and {{other}}, itself or by its fixtures. What is written to one isn't in "
     "the other, and kohort_topic and kohort_group fill {other}. Leave one out; or, if both are meant, mark the test "
     'with @pytest.mark.filterwarnings("ignore:two brokers")'
+)
+
+_ANOTHER: Final = (
+    f"two brokers: {{fixture}} fills {_SHARED}, and {{other}} runs, too. What is written to one isn't in the "
+    "other. Fill yours by kohort.testing.Filling(broker, …); or, if both are meant, mark the test with "
+    '@pytest.mark.filterwarnings("ignore:two brokers")'
 )
 
 _ALL_TESTS: Final = f"{_SHARED} is all tests': leave name= out, or take kohort_fresh_broker"
@@ -76,12 +88,15 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "kohort(settings): settings by Kafka's keys of this test's own broker (kohort_fresh_broker and its like)",
     )
+    config.stash[_STARTED_BY] = WeakKeyDictionary()
     config.stash[_LOG] = BrokerLog()
+    watch(config.stash[_LOG].install)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leaves the loggers as they were."""
     if kept := config.stash.get(_LOG, None):
+        unwatch(kept.install)
         kept.uninstall()
 
 
@@ -89,6 +104,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuses settings that no broker would take, and tells of a test with two brokers, of which it may mean one."""
     item.stash[_POSITION] = item.config.stash[_LOG].position
+    item.stash[_LOG_SIZES] = WeakKeyDictionary({broker: broker.log_size for broker in _processes()})
     fixtures = getattr(item, "fixturenames", ())
     if _SHARED not in fixtures:
         return
@@ -107,9 +123,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     if report.failed:
         if text := item.config.stash[_LOG].since(item.stash.get(_POSITION, 0)):
             report.sections.append((f"Kohort's log {report.when}", text))
-        for broker in item.stash.get(_PROCESSES, []):
-            lines = broker.log().splitlines()[-_LAST_LINES:]
-            report.sections.append((f"Kohort's log {report.when}, the broker's process", "\n".join(lines)))
+        sizes = item.stash.get(_LOG_SIZES, WeakKeyDictionary())
+        for broker in _processes():
+            if lines := broker.log(sizes.get(broker, 0)).splitlines()[-_LAST_LINES:]:
+                report.sections.append((f"Kohort's log {report.when}, the broker's process", "\n".join(lines)))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Generator[None]:
+    """Notes which brokers a fixture starts."""
+    before = running()
+    yield
+    for broker in running():
+        if broker not in before:  # the fixtures that a fixture asks for meanwhile were here first
+            request.config.stash[_STARTED_BY].setdefault(broker, fixturedef.argname)
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +147,7 @@ def kohort_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
     """
     from kohort.testing.broker import Broker
 
-    with _running(pytestconfig, lambda: Broker(_configured(pytestconfig))) as broker:
+    with _entered(lambda: Broker(_configured(pytestconfig))) as broker:
         yield broker
 
 
@@ -129,7 +156,7 @@ def kohort_fresh_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A new broker for one test, in this process."""
     from kohort.testing.broker import Broker
 
-    with _running(request.config, lambda: Broker(_settings(request))) as broker:
+    with _entered(lambda: Broker(_settings(request))) as broker:
         yield broker
 
 
@@ -138,7 +165,7 @@ def kohort_secure_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A new broker for one test, in this process, with TLS, passwords and access rules: see `Broker.security`."""
     from kohort.testing.broker import Broker
 
-    with _running(request.config, lambda: Broker(_settings(request), secure=True)) as broker:
+    with _entered(lambda: Broker(_settings(request), secure=True)) as broker:
         yield broker
 
 
@@ -147,10 +174,8 @@ def kohort_broker_process(request: pytest.FixtureRequest) -> Iterator[BrokerProc
     """A new broker for one test, as a child process that can be killed and started again."""
     from kohort.testing.process import BrokerProcess
 
-    with _running(request.config, lambda: BrokerProcess(_settings(request))) as broker:
-        request.node.stash.setdefault(_PROCESSES, []).append(broker)
+    with _entered(lambda: BrokerProcess(_settings(request))) as broker:
         yield broker
-        request.node.stash[_PROCESSES].remove(broker)
 
 
 @pytest.fixture
@@ -176,6 +201,7 @@ def kohort_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
         __tracebackhide__ = True  # the report ends with the line of the test
         if isinstance(records, Path):
             records = request.path.parent / records
+        _warn_of_another(request)
         try:
             return filling.topic(records, name=name, partitions=partitions, key=key, configs=configs)
         except (ValueError, OSError, KafkaError, ClientError) as error:
@@ -200,6 +226,7 @@ def kohort_group(request: pytest.FixtureRequest) -> Callable[..., str]:
 
     def group(topic: str, behind: int = 0, *, name: str | None = None) -> str:
         __tracebackhide__ = True
+        _warn_of_another(request)
         try:
             return filling.group(topic, behind, name=name)
         except (ValueError, OSError, KafkaError, ClientError) as error:
@@ -214,7 +241,12 @@ def kohort_time(request: pytest.FixtureRequest) -> Broker:
     """The test's own broker, `kohort_fresh_broker` or `kohort_secure_broker`: `Broker.advance` moves its clock."""
     own = [name for name in _IN_PROCESS if name in request.fixturenames]
     if len(own) != 1:
-        how = f"not {_SHARED}" if _SHARED in request.fixturenames else "too"
+        if "kohort_broker_process" in request.fixturenames:
+            how = "not kohort_broker_process: the clock of another process can't be moved"
+        elif _SHARED in request.fixturenames:
+            how = f"not {_SHARED}"
+        else:
+            how = "too; a kohort.testing.Broker of your own has Broker.advance"
         _refuse(f"kohort_time moves the clock of a test's own broker: take one of {' and '.join(_IN_PROCESS)}, {how}")
     broker: Broker = request.getfixturevalue(own[0])
     return broker
@@ -260,12 +292,11 @@ def _refuse_marker(node: pytest.Item) -> None:
 
 
 @contextmanager
-def _running(config: pytest.Config, make: Callable[[], B]) -> Iterator[B]:
-    """Runs a broker, and keeps its log; or says in a sentence why it can't run."""
+def _entered(make: Callable[[], B]) -> Iterator[B]:
+    """Runs a broker; or says in a sentence why it can't run."""
     from kohort.broker.config import ConfigError
     from kohort.extras import MissingExtraError
 
-    config.stash[_LOG].install()
     with ExitStack() as stack:
         try:
             broker = stack.enter_context(make())
@@ -287,6 +318,31 @@ def _filling(request: pytest.FixtureRequest) -> Filling:
     name = re.sub(r"[^\w.-]+", "-", request.node.name, flags=re.ASCII)[:100].strip("-")
     numbers[name] = number = numbers.get(name, 0) + 1
     return Filling(broker, f"{name}-{number}")
+
+
+def _warn_of_another(request: pytest.FixtureRequest) -> None:
+    """Tells, once a test, of a broker beside `kohort_broker` that the test may mean."""
+    __tracebackhide__ = True
+    shared = None if _own(request) else request.getfixturevalue(_SHARED)
+    brokers = running()
+    if shared not in brokers or request.node.stash.get(_WARNED, False):
+        return  # not there if a project has a fixture of that name which gives a KohortContainer
+    for broker in brokers:
+        name = request.config.stash[_STARTED_BY].get(broker)
+        if broker is not shared and (name is None or name in request.fixturenames):
+            request.node.stash[_WARNED] = True
+            other = "another" if name is None else f"the one of the fixture {name}"
+            request.node.warn(pytest.PytestWarning(_ANOTHER.format(fixture=request.fixturename, other=other)))
+            return
+
+
+def _processes() -> list[BrokerProcess]:
+    """The brokers that run as child processes."""
+    if not (brokers := running()):
+        return []
+    from kohort.testing.process import BrokerProcess
+
+    return [broker for broker in brokers if isinstance(broker, BrokerProcess)]
 
 
 def _own(request: pytest.FixtureRequest) -> list[str]:

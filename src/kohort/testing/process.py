@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kohort.testing.running import started, stopped
 from kohort.testing.settings import TEST_SETTINGS
 
 if TYPE_CHECKING:
+    from kohort.broker.config.listeners import SecurityProtocol
     from kohort.testing.secured import Security
 
 __all__ = ["BrokerProcess"]
@@ -73,6 +75,15 @@ class BrokerProcess:
         return bool(self._secure)
 
     @property
+    def first_protocol(self) -> SecurityProtocol:
+        """What the listener of `bootstrap_servers` speaks, by its settings."""
+        from kohort.broker.config import Settings
+        from kohort.broker.config.listeners import configured_listeners
+
+        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", **self._settings}
+        return configured_listeners(Settings.of(settings, "the test's settings"))[0].protocol
+
+    @property
     def security(self) -> Security:
         """The users and access rules of a secured broker.
 
@@ -105,9 +116,11 @@ class BrokerProcess:
         except BaseException:
             self._clean_up()
             raise
+        started(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        stopped(self)
         try:
             if self._process is not None:
                 self.stop()
@@ -162,9 +175,18 @@ class BrokerProcess:
             self.stop()
         self.start()
 
-    def log(self) -> str:
-        """Returns its log since it was entered."""
-        return self._log.read_text(errors="replace")
+    def log(self, start: int = 0) -> str:
+        """Returns its log since it was entered.
+
+        Args:
+            start: bytes at its beginning to leave out, such as an earlier `log_size`.
+        """
+        return self._log.read_bytes()[start:].decode(errors="replace")
+
+    @property
+    def log_size(self) -> int:
+        """Bytes of its log."""
+        return self._log.stat().st_size
 
     @property
     def _log(self) -> Path:

@@ -45,9 +45,9 @@ def records_of(source: Iterable[Any] | Path, key: str | None = None) -> list[New
         key: the field whose value is a record's key.
 
     Raises:
-        ValueError: no records, or a file of another kind; a line that isn't JSON, a row that doesn't fit the header, a
-            value without the field `key`, one that can't become JSON; a part of a `NewRecord` of another type. Says
-            where.
+        ValueError: no records, or a file of another kind, such as a JSON array; a line that isn't JSON, a row that
+            doesn't fit the header, a value without the field `key`, one that can't become JSON; a part of a `NewRecord`
+            of another type. Says where.
         OSError: the file can't be read.
     """
     if isinstance(source, (str, bytes, Mapping)) or not isinstance(source, (Iterable, Path)):
@@ -79,11 +79,26 @@ def _of_file(path: Path) -> Iterator[tuple[str, NewRecord]]:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, NewRecord]]:
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    text = path.read_bytes()
+    if _is_list_of_records(path, text):
+        raise ValueError(f"{path} is an array; records are one a line (JSON Lines)")
+    for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             where = f"{path}, line {number}"
             _decoded(where, line)
             yield where, NewRecord(line)
+
+
+def _is_list_of_records(path: Path, text: bytes) -> bool:
+    """Whether a file is one array. A single line may be meant as a record that is one: then the ending tells."""
+    text = text.strip()
+    if not text.startswith(b"[") or (path.suffix.lower() != ".json" and len(text.splitlines()) == 1):
+        return False
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, NewRecord]]:
