@@ -18,6 +18,8 @@ ONE: Final = 'job="kohort-application",instance="one:8080"'
 TWO: Final = 'job="kohort-application",instance="two:8080"'
 INFO: Final = {f'kafka_streams_info{{{each},application_id="flights",version="1"}}': "1x300" for each in (ONE, TWO)}
 DAY: Final = 86_400
+SLOW_FLAPPING: Final = " ".join(str(2 * (minute // 9) + (minute % 9 >= 5)) for minute in range(300))
+"""Rebalances of a group with a member that is dropped after five minutes, and back after nine."""
 
 
 class Case(NamedTuple):
@@ -102,6 +104,13 @@ CASES: Final = {
     ),
     "KohortGroupRebalancesOften": one(  # one that a member leaves and joins every five minutes, and a deployment
         "kohort_group_rebalances_total", "0+0.4x300", "0x10 0+3x8 24x300", 'group="billing",protocol="classic"', at=40
+    ),
+    "KohortGroupKeepsRebalancing": one(  # and a deployment half an hour ago
+        "kohort_group_rebalances_total",
+        SLOW_FLAPPING,
+        "0x85 0+3x8 24x300",
+        'group="billing",protocol="classic"',
+        at=120,
     ),
     "KohortGroupFallsBehind": one(
         "kohort_group_lag_records", "0+500x300", "90000-10x300", 'group="billing",topic="orders"', at=60

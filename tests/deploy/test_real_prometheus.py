@@ -91,5 +91,5 @@ def test_each_panel_shows_something(scrapes: Scrapes, tmp_path: Path) -> None:
             ]
             assert not empty, "\n".join(empty)
             rules = [rule for group in server.ask("rules")["groups"] for rule in group["rules"]]
-            assert len(rules) == 35
+            assert len(rules) == 36
             assert not [rule for rule in rules if rule["health"] == "err"]
