@@ -71,7 +71,8 @@ def test_members_that_have_something_to_give_up_are_named() -> None:
         member("four", has=[3], target=[3]),
     ]
     assert awaited(group(GroupType.CONSUMER, "Reconciling", members)) == [
-        "waiting for one (has 1 partition to give up), three (is in epoch 3 of 4); two has partitions to come"
+        "waiting for one (has 1 partition to give up), three (is in epoch 3 of 4); "
+        "others wait, too: two (has partitions to come)"
     ]
 
 
@@ -96,7 +97,7 @@ def test_members_of_a_streams_group_by_their_tasks() -> None:
         member("three", tasks=([], [])),
     ]
     assert awaited(group(GroupType.STREAMS, "Reconciling", members)) == [
-        "waiting for one (has 2 tasks to give up); two has tasks to come"
+        "waiting for one (has 2 tasks to give up); others wait, too: two (has tasks to come)"
     ]
 
 

@@ -37,10 +37,8 @@ def awaited(group: GroupDescription) -> list[str]:
     coming = [member for member in members if lacking[member.member_id].endswith(_TO_COME)]
     if not coming or len(coming) == len(members):
         return [f"waiting for {', '.join(called(group, members, lacking))}"] if members else []
-    whom = called(group, members[: -len(coming)], lacking)
-    what = lacking[coming[0].member_id].removeprefix("has")
-    have = "has" if len(coming) == 1 else "have"
-    return [f"waiting for {', '.join(whom)}; {', '.join(called(group, coming))} {have}{what}"]
+    whom, others = (called(group, each, lacking) for each in (members[: -len(coming)], coming))
+    return [f"waiting for {', '.join(whom)}; others wait, too: {', '.join(others)}"]
 
 
 def awaited_members(group: GroupDescription) -> list[GroupMember]:
