@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kohort.cli.client.colours import lag_text, state_text
-from kohort.client.administration.awaited_members import awaited, awaited_members, why_awaited
+from kohort.client.administration.awaited_members import awaited, awaited_members, holding_up, why_awaited
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType, StreamsMemberState
 from kohort.client.types import Broker, TopicPartition
 from kohort.streams.tasks import Role, TaskId
@@ -71,8 +71,23 @@ def test_members_that_have_something_to_give_up_are_named() -> None:
         member("four", has=[3], target=[3]),
     ]
     assert awaited(group(GroupType.CONSUMER, "Reconciling", members)) == [
-        "waiting for one (has 1 partition to give up), three (is in epoch 3 of 4), two (has partitions to come)"
+        "waiting for one (has 1 partition to give up), three (is in epoch 3 of 4); "
+        "others wait, too: two (has partitions to come)"
     ]
+
+
+def test_who_has_something_to_give_up_holds_up_the_others() -> None:
+    giving, coming, late = (
+        member("one", has=[0, 1], target=[0]), member("two", has=[], target=[1]), member("three", epoch=3)
+    )  # fmt: skip
+
+    def held_up(*members: GroupMember) -> list[str]:
+        return [each.member_id for each in holding_up(group(GroupType.CONSUMER, "Reconciling", list(members)))]
+
+    assert held_up(coming, late, giving) == ["one"]
+    assert held_up(coming, late) == ["three", "two"]
+    classic = group(GroupType.CLASSIC, "PreparingRebalance", [member("one")])
+    assert holding_up(classic) == list(classic.members)
 
 
 def test_members_of_a_streams_group_by_their_tasks() -> None:
@@ -82,7 +97,7 @@ def test_members_of_a_streams_group_by_their_tasks() -> None:
         member("three", tasks=([], [])),
     ]
     assert awaited(group(GroupType.STREAMS, "Reconciling", members)) == [
-        "waiting for one (has 2 tasks to give up), two (has tasks to come)"
+        "waiting for one (has 2 tasks to give up); others wait, too: two (has tasks to come)"
     ]
 
 

@@ -224,6 +224,8 @@ def test_many_records(topics: Topics, topic: str, tmp_path: Path) -> None:
         (["t", "--pattern", "x"], "topics are wanted, or --pattern"),
         (["--pattern", "("], "--pattern ("),
         (["t", "--from-beginning", "--offset", "3"], "exclude each other"),
+        (["invoices:1", "--offset", "4036"], "one partition is read with: invoices --partition 1"),
+        (["u", "t:0-3"], "one partition is read with: t --partition N, for each"),
         (["t", "--offset", "soon"], "earliest, latest, an offset, or -N"),
         (["t", "--from", "yesterday"], "--from: 'yesterday'"),
         (["t", "--group", "g", "--offset", "5"], "--group excludes --partition"),

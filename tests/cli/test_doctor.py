@@ -229,8 +229,32 @@ def test_a_group_that_does_not_move_is_stuck() -> None:
 
     before = at("Reconciling", 3)
     assert worst(movement_findings([before, at("Reconciling", 3)], 3)) == "warning"
-    assert worst(movement_findings([before, at("Reconciling", 4)], 3)) == "note"
-    assert not [*movement_findings([before, at("Stable", 3)], 3)]
+    assert worst(movement_findings([before, at("Reconciling", 4)], 3)) == "warning"
+    assert worst(movement_findings([before, at("Stable", 3)], 3)) == "fine"
+
+
+def test_who_is_only_to_get_something_is_not_to_be_looked_at() -> None:
+    giving = replace(member("dan"), partitions=(TopicPartition("t", 0),), target=())
+    coming = replace(member("eve"), partitions=(), target=(TopicPartition("t", 0),))
+    looks = [{"g": replace(group(GroupType.CONSUMER, "Reconciling", (giving, coming)), epoch=3)}] * 2
+    (stuck,) = movement_findings(looks, 6)
+    assert "waiting for dan" in stuck.why and stuck.remedy.startswith("see what dan does now")
+
+
+def test_of_a_streams_group_an_epoch_alone_is_a_note() -> None:
+    """It rises with each task whose copy has caught up."""
+    one, two = ({"g": replace(group(GroupType.STREAMS, "Stable"), epoch=epoch)} for epoch in (3, 4))
+    assert worst(movement_findings([one, two], 6)) == "note"
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(6, True), (59.5, True), (60, False), (600, False)])
+def test_who_has_watched_for_long_is_not_told_to_watch_for_longer(seconds: float, told: bool) -> None:
+    one, two = ({"g": replace(group(GroupType.CONSUMER, "Stable"), epoch=epoch)} for epoch in (3, 4))
+    (restless,) = movement_findings([one, two], seconds)
+    (quiet,) = movement_findings([one, one], seconds)
+    assert ("--watch-groups 60" in restless.remedy) == ("--watch-groups 60" in quiet.what) == told
+    assert f"{seconds:g} s" in quiet.what
+    assert "max.poll.interval.ms" in restless.remedy and "session timeout" in restless.remedy
 
 
 def test_a_group_that_is_well_at_each_look_may_not_be() -> None:
@@ -242,9 +266,9 @@ def test_a_group_that_is_well_at_each_look_may_not_be() -> None:
         described = (group(GroupType.CLASSIC, "Stable", some) for some in members)
         return [*movement_findings([{"g": replace(each, epoch=None)} if each.members else {} for each in described], 6)]
 
-    assert not looks((ann, bob), (ann, bob))
+    assert {each.level for each in looks((ann, bob), (ann, bob))} == {"fine"}
     assert levels(looks((ann,), (ann, bob))) == [
-        ("note", "group g rebalances: its members or its epoch have changed within 6 s: bob at 10.0.0.7 came")
+        ("warning", "group g rebalances: its members or its epoch have changed within 6 s: bob at 10.0.0.7 came")
     ]
     flaps = "group g flaps: its members or its epoch have changed"
     both = "within 6 s: bob at 10.0.0.7 came and went"

@@ -160,7 +160,9 @@ def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -
     commit(at, "g", {T0: 1, T1: 0})
     shown = at.run("groups", "reset-offsets", "g", "--to-latest")
     assert ["t", "0", "1", "3", "skips 2"] in rows(shown.stdout)
+    assert rows(shown.stdout)[-1] == ["in all", "skips 2"]
     assert "--execute does it" in shown.stderr and "there is no group" not in shown.stderr
+    assert "refused" not in shown.stderr
     assert committed(at, "g") == {0: 1, 1: 0}
     at.ok("groups", "reset-offsets", "g", "--to-latest", "--execute")
     assert committed(at, "g") == {0: 3, 1: 0}
@@ -185,6 +187,12 @@ def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -
     assert at.json("groups", "reset-offsets", "new", "--to-offset", "9", "--topic", "t:0", "--execute")["offsets"] == [
         {"topic": "t", "partition": 0, "before": None, "after": 3, "note": "9 is after the end", "skipped": 0}
     ]
+
+
+def test_a_reset_that_moves_nothing_or_one_partition_has_no_total(at: Cluster) -> None:
+    commit(at, "g", {T0: 1, T1: 0})
+    assert not [row for row in rows(at.ok("groups", "reset-offsets", "g", "--to-current")) if row[0] == "in all"]
+    assert "in all" not in at.ok("groups", "reset-offsets", "g", "--to-latest", "--topic", "t:0")
 
 
 def test_records_that_are_deleted_are_not_skipped(at: Cluster) -> None:
@@ -230,6 +238,8 @@ def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
     asyncio.run(join_classic(at.servers, "words", T0))
     reset = ["groups", "reset-offsets", "words", "--to-latest", "--topic", "t:0"]
     assert at.json(*reset)["offsets"][0]["after"] == 3  # to look at, it need not be stopped
+    told = " ".join(at.run(*reset).stderr.split())
+    assert "now --execute would be refused: group words is Stable, and has 1 member: kohort at 127.0.0.1" in told
     has = "is Stable, and has 1 member: kohort at 127.0.0.1; stop them first"
     for call in ([*reset, "--execute"], ["groups", "delete", "words"]):
         said = at.fails(*call)

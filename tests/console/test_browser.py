@@ -289,7 +289,7 @@ def test_a_rebalance_is_seen_while_it_happens() -> None:
                 await tab.at.watcher.look()
 
             # The task is the first's still, and stays so until that has closed it.
-            awaited = "waiting for first (has 1 task to give up), second (has tasks to come)"
+            awaited = "waiting for first (has 1 task to give up); others wait, too: second (has tasks to come)"
             await tab.page.locator("[data-text=awaited]", has_text=awaited).wait_for()
             assert await tab.text("state") == "Reconciling"
             members = tab.page.locator("[data-table=members] tbody tr")

@@ -70,6 +70,8 @@ def test_offsets_are_reset_as_shown_and_written_down(servers: str) -> None:
             assert ["orders-0", "4", "1", "reads 3 records again", ""] in page.rows
             assert ["orders-1", "10", "7", "reads 3 records again", ""] in page.rows
             assert "6 records are read again." in planned
+            one = await at.plan("group", HTML, "reset-offsets", to="shift", shift="1", topic="orders", partitions="0")
+            assert "1 record is skipped: the group won" in one
             assert await committed(admin, HTML) == {P0: 4, P1: 10}
             assert log == []
             page_of(await at.confirm(planned))

@@ -20,7 +20,7 @@ from kohort.cli.client.admin import (
 )
 from kohort.cli.client.arguments import parse_partitions
 from kohort.cli.client.elsewhere import ELSEWHERE
-from kohort.cli.client.in_the_way import naming_members
+from kohort.cli.client.in_the_way import naming_members, why_refused
 from kohort.cli.client.listing_options import LimitOption, PatternOption, first, name_filter
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.client.reset_options import reset_target
@@ -29,6 +29,8 @@ from kohort.cli.terminal import err, fail, out, print_json, printable
 from kohort.similar_names import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kohort.cli.client.group_report import GroupReport
     from kohort.client.admin import Admin
     from kohort.client.administration.member_removal import MemberToRemove
@@ -301,7 +303,7 @@ def reset_offsets(
     if to.offsets and (names or chosen):
         fail("--from-file says which partitions; leave out --topic")
 
-    async def work(admin: Admin) -> dict[TopicPartition, PlannedReset]:
+    async def work(admin: Admin) -> tuple[dict[TopicPartition, PlannedReset], str | None]:
         wanted = {*names, *(at.topic for at in (*chosen, *to.offsets))}
         if wanted:
             await existing_topics(admin, wanted)
@@ -309,11 +311,12 @@ def reset_offsets(
         else:
             await existing_groups(admin, [group])
         async with naming_members(admin, group):
-            return await admin.group_offsets.reset(
+            planned = await admin.group_offsets.reset(
                 group, to, partitions=chosen or None, topics=names, dry_run=not execute
             )
+        return planned, None if execute or as_json else await why_refused(admin, group)
 
-    planned = with_admin(bootstrap_server, config, timeout, work, changes=execute)
+    planned, refused = with_admin(bootstrap_server, config, timeout, work, changes=execute)
     if export is not None:
         _export(planned, export)
         err.print(printable(f"the new offsets are in {export}"))
@@ -321,7 +324,7 @@ def reset_offsets(
         rows = [{"topic": at.topic, "partition": at.partition, **each._asdict()} for at, each in planned.items()]
         print_json({"group_id": group, "executed": execute, "offsets": rows})
         return
-    _print_reset(planned, executed=execute)
+    _print_reset(planned, executed=execute, refused=refused)
 
 
 @app.command("delete-offsets")
@@ -421,15 +424,28 @@ def _cost(reset: PlannedReset) -> str:
     return f"skips {reset.skipped:,}" if reset.after > reset.before else f"reads {-reset.skipped:,} again"
 
 
-def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool) -> None:
+def _in_all(resets: Collection[PlannedReset]) -> str:
+    """What the resets mean together; "" if each partition stays, or has no offset yet."""
+    moved = [each.skipped for each in resets if each.before is not None]
+    skipped, again = sum(max(0, each) for each in moved), sum(max(0, -each) for each in moved)
+    parts = ([f"skips {skipped:,}"] if skipped else []) + ([f"reads {again:,} again"] if again else [])
+    return ", ".join(parts)
+
+
+def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool, refused: str | None) -> None:
+    """Prints a table; `refused`: why --execute would be, to the end of a dry run."""
     from kohort.cli.client.tables import table
 
     if not planned:
         err.print("nothing to reset: the group has no offsets; --topic names partitions")
         return
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (at.topic, str(at.partition), each.before, each.after, _cost(each), each.note) for at, each in planned.items()
     ]
+    if len(planned) > 1 and (total := _in_all(planned.values())):
+        rows.append(("in all", "", "", "", total, ""))
     out.print(table(("Topic", ">Partition", ">Committed", ">New" if executed else ">Would be", "", ""), rows))
     if not executed:
         err.print("nothing is changed yet; --execute does it, with all members stopped")
+        if refused is not None:
+            err.print(printable(f"now --execute would be refused: {refused}"))

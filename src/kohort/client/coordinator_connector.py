@@ -38,7 +38,7 @@ from kohort.client.membership.state_machine import MemberStateMachine
 from kohort.client.server_cluster_info import Changes, CoordinatorKind
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from kohort.protocol.errors import KafkaError, ProtocolError
+from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 if TYPE_CHECKING:
@@ -221,8 +221,10 @@ class CoordinatorConnector:
                 self._perform_one(effect)
             if self._closed:
                 return
-            last_poll = self._delegate.last_poll()
-            effects = self._machine.tick(self._now(), last_poll)
+            last_poll, now, before = self._delegate.last_poll(), self._now(), self._machine.state
+            effects = self._machine.tick(now, last_poll)
+            if self._machine.state is State.STALE and before is not State.STALE:
+                self._warn_of_a_busy_user(now - last_poll)
             if not effects:
                 break
         if self._machine.state is State.UNSUBSCRIBED:
@@ -230,6 +232,14 @@ class CoordinatorConnector:
         else:
             self._unsubscribed.clear()
         self._set_timer(last_poll)
+
+    def _warn_of_a_busy_user(self, busy_ms: int) -> None:
+        log.warning(
+            "group %s: the consumer has left, since its loop hasn't come back for %.1f s, longer than "
+            "max_poll_interval_ms=%d: others get its partitions, and records that weren't committed are read again; "
+            "it joins again when the loop comes back. If records take so long, raise max_poll_interval_ms",
+            self._settings.group_id, busy_ms / 1000, self._settings.max_poll_interval_ms,
+        )  # fmt: skip
 
     def _set_timer(self, last_poll: int) -> None:
         due = self._machine.next_tick(last_poll)
@@ -352,7 +362,9 @@ class CoordinatorConnector:
         else:
             if code := getattr(response, "error_code", 0):
                 api = call.request.__message__.api
-                log.info("group %s: %s was answered with %s", self._settings.group_id, api, kafka_error(code))
+                # Each dynamic member's first join gets its id so.
+                level = logging.DEBUG if code == ErrorCode.MEMBER_ID_REQUIRED else logging.INFO
+                log.log(level, "group %s: %s was answered with %s", self._settings.group_id, api, kafka_error(code))
             else:
                 self._backoff.reset()
             self._perform(self._machine.response_received(effect.attempt, call.request, response, self._now()))

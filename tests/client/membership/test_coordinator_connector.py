@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.client.membership.members import Recorder, create_topics, joined, mem
 from tests.client.support.scripted_broker import ScriptedBroker
 from tests.waiting import run, until
 
+LOGGER = "kohort.client.coordinator_connector"
 STRATEGIES = [("range",), ("roundrobin",), ("sticky",), ("cooperative-sticky",), ("range", "cooperative-sticky")]
 
 
@@ -109,22 +111,29 @@ def test_subscription_changes_and_ends() -> None:
     run(test())
 
 
-def test_slow_user_exceeds_the_poll_interval_and_comes_back() -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_slow_user_exceeds_the_poll_interval_and_comes_back(protocol: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kohort")
+
     async def test() -> None:
         async with Broker() as broker:
             servers = broker.bootstrap_servers
             await create_topics(servers, t=4)
-            async with member(servers, "t", max_poll_interval_ms=300) as one:
+            async with member(servers, "t", max_poll_interval_ms=300, group_protocol=protocol) as one:
                 await until(lambda: joined(one))
                 one.polled_at = one.last_poll()
                 await until(lambda: one.connector.state is State.STALE)
                 await until(lambda: not one.assigned)
                 assert one.calls[-1] == "lose"
+                logged = [each for each in caplog.records if each.name == LOGGER]
+                warnings = [each.getMessage() for each in logged if each.levelno == logging.WARNING]
+                assert len(warnings) == 1 and "longer than max_poll_interval_ms=300" in warnings[0]
                 one.polled_at = None
                 one.connector.polled()
                 await until(lambda: joined(one))
 
     run(test())
+    assert "MEMBER_ID_REQUIRED" not in caplog.text
 
 
 def test_static_members() -> None:

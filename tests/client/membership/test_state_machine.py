@@ -506,6 +506,22 @@ def test_a_member_that_changed_from_a_pattern_to_names_says_so_when_it_joins_aga
     assert (request.subscribed_topic_names, request.subscribed_topic_regex) == (("t",), "")
 
 
+@pytest.mark.parametrize(
+    ("busy", "reason"), [(True, "busy for longer than max.poll.interval.ms (8000)"), (False, "the consumer leaves")]
+)
+def test_leaving_a_classic_group_says_why(busy: bool, reason: str) -> None:
+    member = MembershipDriver("eager", max_poll_interval_ms=8_000)
+    member.register(0)
+    if busy:
+        member.tick(8_001, last_poll=member.now)
+    else:
+        member.perform(member.machine.leave(member.now))
+        member.do_work()
+    request: Any = member.asks[-1].call.request
+    assert isinstance(request, LeaveGroupRequest)
+    assert [each.reason for each in request.members] == [reason]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_leaving_with_what_is_lost_starts_no_fetchers(kind: str) -> None:
     member = MembershipDriver(kind)

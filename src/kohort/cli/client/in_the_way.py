@@ -16,7 +16,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
-__all__ = ["naming_members", "program_and_host"]
+__all__ = ["naming_members", "program_and_host", "why_refused"]
 
 _IN_THE_WAY: Final = frozenset({ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
 _NAMED: Final = 5
@@ -51,6 +51,12 @@ async def naming_members(admin: Admin, *groups: str) -> AsyncIterator[None]:
             for each, why in error.errors.items()
         }
         raise PartialFailureError(error.done, errors) from None
+
+
+async def why_refused(admin: Admin, group: str) -> str | None:
+    """Who is in a group and has to be stopped first; None for nobody, or if the user may not see it."""
+    said = await _said(admin, [group])
+    return f"group {group} {said[group]}" if said else None
 
 
 def members_in_the_way(group: GroupDescription) -> str:

@@ -30,6 +30,8 @@ class SelectionOptions:
         """The selection; the command ends if the options contradict each other."""
         if bool(self.topics) == (self.pattern is not None):
             fail("topics are wanted, or --pattern REGEX")
+        for topic in self.topics or ():
+            _check_name(topic)
         return Selection(
             topics=tuple(dict.fromkeys(self.topics or ())),
             pattern=_regex(self.pattern),
@@ -57,6 +59,14 @@ class SelectionOptions:
         if not re.fullmatch(r"-[1-9]\d{0,17}|\d{1,18}", self.offset):
             fail(f"--offset {self.offset}: earliest, latest, an offset, or -N for the last N is wanted")
         return int(self.offset)
+
+
+def _check_name(topic: str) -> None:
+    """Other commands take a topic with its partition: that is told from a name that isn't valid."""
+    name, colon, number = topic.partition(":")
+    if colon and name:
+        only = f" {number}" if re.fullmatch(r"\d{1,9}", number, re.ASCII) else " N, for each"
+        fail(f"{topic}: a topic's name has no colon; one partition is read with: {name} --partition{only}")
 
 
 def _regex(pattern: str | None) -> str | None:

@@ -18,6 +18,7 @@ UNDER_WAY: Final = frozenset({"assigning", "reconciling", "preparingrebalance", 
 """States of groups whose members don't all have what they are to have, in lower case."""
 
 _TO_COME: Final = "to come"
+_TO_GIVE_UP: Final = "to give up"
 
 
 def awaited(group: GroupDescription) -> list[str]:
@@ -31,8 +32,13 @@ def awaited(group: GroupDescription) -> list[str]:
         return ["a rebalance is being completed: members wait for what their leader assigns"]
     if state == "assigning":  # epochs are ahead of what is placed: members can't come to them yet
         return ["waiting for the broker to place what there is"]
-    waited = called(group, awaited_members(group), _lacking(group))
-    return [f"waiting for {', '.join(waited)}"] if waited else []
+    lacking = _lacking(group)
+    members = awaited_members(group)
+    coming = [member for member in members if lacking[member.member_id].endswith(_TO_COME)]
+    if not coming or len(coming) == len(members):
+        return [f"waiting for {', '.join(called(group, members, lacking))}"] if members else []
+    whom, others = (called(group, each, lacking) for each in (members[: -len(coming)], coming))
+    return [f"waiting for {', '.join(whom)}; others wait, too: {', '.join(others)}"]
 
 
 def awaited_members(group: GroupDescription) -> list[GroupMember]:
@@ -45,6 +51,13 @@ def awaited_members(group: GroupDescription) -> list[GroupMember]:
     lacking = _lacking(group)
     found = [member for member in group.members if member.member_id in lacking]
     return sorted(found, key=lambda member: lacking[member.member_id].endswith(_TO_COME))  # they wait for the others
+
+
+def holding_up(group: GroupDescription) -> list[GroupMember]:
+    """Those of `awaited_members` whom the others wait for: who has something to give up; all, if nobody has."""
+    members = awaited_members(group)
+    lacking = {} if group.type is GroupType.CLASSIC else _lacking(group)
+    return [member for member in members if lacking.get(member.member_id, "").endswith(_TO_GIVE_UP)] or members
 
 
 def why_awaited(group: GroupDescription) -> Mapping[str, str]:
@@ -87,11 +100,11 @@ def _lacks(group: GroupDescription, member: GroupMember) -> str | None:
     """What a member has yet to do; None if it is where the group wants it."""
     if member.streams is not None and member.streams.tasks != member.streams.target_tasks:
         given_up = member.streams.tasks.keys() - member.streams.target_tasks.keys()
-        return f"has {several(len(given_up), 'task')} to give up" if given_up else f"has tasks {_TO_COME}"
+        return f"has {several(len(given_up), 'task')} {_TO_GIVE_UP}" if given_up else f"has tasks {_TO_COME}"
     if member.target is not None and member.streams is None and set(member.target) != set(member.partitions):
         given_up_partitions = set(member.partitions) - set(member.target)
         if given_up_partitions:
-            return f"has {several(len(given_up_partitions), 'partition')} to give up"
+            return f"has {several(len(given_up_partitions), 'partition')} {_TO_GIVE_UP}"
         return f"has partitions {_TO_COME}"
     if member.epoch is not None and group.epoch is not None and 0 <= member.epoch < group.epoch:
         return f"is in epoch {member.epoch} of {group.epoch}"

@@ -116,15 +116,16 @@ class ClassicGroupProtocol:
         )
         return Call(request, HeartbeatResponse, self._settings.request_timeout_ms)
 
-    def leave(self) -> Call | None:
+    def leave(self, *, busy: bool = False) -> Call | None:
         # Static members keep their place until their session ends.
         member_id, self.member_id = self.member_id, ""
         self.reset_generation()
         if not member_id or self._settings.group_instance_id is not None:
             return None
+        limit = self._settings.max_poll_interval_ms
+        reason = f"busy for longer than max.poll.interval.ms ({limit})" if busy else "the consumer leaves"
         request = LeaveGroupRequest(
-            group_id=self._settings.group_id,
-            members=[LeaveGroupRequest.Member(member_id=member_id, reason="the consumer leaves")],
+            group_id=self._settings.group_id, members=[LeaveGroupRequest.Member(member_id=member_id, reason=reason)]
         )
         return Call(request, LeaveGroupResponse, self._settings.request_timeout_ms)
 

@@ -98,8 +98,8 @@ class ConsumerGroupProtocol:
     def group_topics(self) -> frozenset[str]:
         return frozenset()
 
-    def leave(self) -> Call | None:
-        # A static member may come back within the session timeout (epoch -2).
+    def leave(self, *, busy: bool = False) -> Call | None:
+        # A heartbeat has no room for a reason. A static member may come back within the session timeout (epoch -2).
         joined = self.generation >= 0
         self.reset_generation()
         if not joined:

@@ -62,8 +62,12 @@ class GroupProtocol(Protocol):
     def heartbeat(self, owned: Partitions) -> Call:
         """Returns a heartbeat, with what changed."""
 
-    def leave(self) -> Call | None:
-        """Ends the membership; returns the request that says so, None if there's no need to."""
+    def leave(self, *, busy: bool = False) -> Call | None:
+        """Ends the membership; returns the request that says so, None if there's no need to.
+
+        Args:
+            busy: since the user didn't poll for `max_poll_interval_ms`.
+        """
 
     def on_response(self, request: Request, response: Response) -> Event:
         """Returns what a response means."""

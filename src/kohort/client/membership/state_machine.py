@@ -369,7 +369,7 @@ class MemberStateMachine:
         self._left_at = now
         join_in_flight = self._join_in_flight
         self._new_attempt()
-        call = self._protocol.leave()
+        call = self._protocol.leave(busy=event.type is EventType.POLL_INTERVAL_EXCEEDED)
         if call is None or self._leave_silently:
             self._transition(Event(EventType.LEFT), now)
         else:

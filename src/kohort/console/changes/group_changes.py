@@ -144,13 +144,14 @@ def _effects(moved: Mapping[TopicPartition, PlannedReset], stay: int) -> tuple[s
     new = sum(each.before is None for each in moved.values())
     found = []
     if skipped:
-        found.append(f"{several(skipped, 'record')} are skipped: the group won't read them.")
+        are, them = ("is", "it") if skipped == 1 else ("are", "them")
+        found.append(f"{several(skipped, 'record')} {are} skipped: the group won't read {them}.")
     if again:
-        found.append(f"{several(again, 'record')} are read again.")
+        found.append(f"{several(again, 'record')} {'is' if again == 1 else 'are'} read again.")
     if new:
-        found.append(f"{several(new, 'partition')} without an offset get one.")
+        found.append(f"{several(new, 'partition')} without an offset {'gets' if new == 1 else 'get'} one.")
     if stay and moved:
-        found.append(f"{several(stay, 'partition')} stay as they are.")
+        found.append(f"{several(stay, 'partition')} {'stays as it is' if stay == 1 else 'stay as they are'}.")
     return tuple(found)
 
 

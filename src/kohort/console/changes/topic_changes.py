@@ -155,6 +155,7 @@ class DeleteRecords(Change):
             raise ChoiceError(f"{past[0]} ends before offset {before}")
         first = {at: max(start, end if before is None else before) for at, (start, end) in ends.items()}
         gone = {at: first[at] - ends[at][0] for at in ends}
+        total = sum(gone.values())
         rows = {
             str(at): (cell(at), count(ends[at][0]), count(first[at]), count(ends[at][1]), count(gone[at]))
             for at in ends
@@ -163,7 +164,7 @@ class DeleteRecords(Change):
             action=self.action,
             target=topic.name,
             title=f"Delete records of {topic.name}",
-            effects=(f"{several(sum(gone.values()), 'record')} are gone, counted by their offsets.",),
+            effects=(f"{several(total, 'record')} {'is' if total == 1 else 'are'} gone, counted by their offsets.",),
             warnings=("They can't be brought back.",),
             blocked="" if any(gone.values()) else "There are no such records.",
             columns=("Partition", ">First offset", ">New first offset", ">End", ">Records gone"),
