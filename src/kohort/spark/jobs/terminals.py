@@ -40,6 +40,7 @@ from kohort.spark.jobs.stages.row_groups import RowGroups, StateColumn, group_ro
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
 from kohort.spark.jobs.stages.state_merge import Gather, Result, StateMerge, StoreKey, state_merge_stage
 from kohort.spark.program.aggregate_specs import with_offset
+from kohort.spark.program.aggregates.base import column as given_column
 from kohort.spark.program.aggregates.base import type_of
 from kohort.spark.program.aggregates.columnwise import Fold, Sketch
 from kohort.spark.program.aggregates.signed import LIVE
@@ -244,9 +245,10 @@ def _state_merge(spec: AggregateSpec, rows: DataFrame) -> StateMerge | None:
     if not all(isinstance(fold, Sketch) or isinstance(kind, _COLUMNWISE) for fold, (_, kind) in kinds):
         return None
     states = T.StructType([T.StructField(name, kind) for name, kind in spec.state_columns])
+    windowed = spec.window is not None
     return StateMerge(
         state_lookup_of(spec),
-        StoreKey(spec.group_names, spec.window is not None) if _grouped_by(spec) else None,
+        StoreKey(spec.group_names, windowed) if spec.group or windowed else None,
         arrow_schema(states),
         tuple(folds),
         tuple(results),
@@ -261,9 +263,10 @@ def _to_merge(
 
     Spark's grouping makes partials of rows, but not of sketches, which it would write and read at each step.
     """
-    if not any(isinstance(fold, Sketch) for fold in merge.folds) or not _grouped_alike(spec):
+    sketched = any(isinstance(fold, Sketch) for fold in merge.folds)
+    if merge.key is None or not sketched or not _grouped_by_bytes(spec):
         state = [column(name).alias(state_column(number)) for number, (name, _) in enumerate(spec.state_columns)]
-        key = _grouped_by(spec) or [column(KEY)]
+        key = [column(KEY)] if merge.key is None else _grouped_by(spec)
         return partials(rows, spec, *more).select(*more, TIMESTAMP, RECORDS, *key, *state), None
     kll_sketches.load()  # once, before several workers at once compile the same
     if isinstance(spec.window, WindowSpec):
@@ -288,10 +291,9 @@ def _grouped_by(spec: AggregateSpec) -> list[Column]:
     return [*window, *(column(name).alias(f"_group{number}") for number, name in enumerate(spec.group_names))]
 
 
-def _grouped_alike(spec: AggregateSpec) -> bool:
-    """Whether there is something to group by, and texts that Spark takes for the same are those of the same bytes."""
-    texts = [kind for _, kind in spec.group if isinstance(kind, T.StringType)]
-    return bool(_grouped_by(spec)) and all(kind == T.StringType() for kind in texts)
+def _grouped_by_bytes(spec: AggregateSpec) -> bool:
+    """Whether texts that Spark takes for the same are those of the same bytes: not so by some collations."""
+    return all(kind == T.StringType() for _, kind in spec.group if isinstance(kind, T.StringType))
 
 
 def _folded_values(rows: DataFrame, spec: AggregateSpec) -> tuple[list[Column], list[int | None]]:
@@ -317,8 +319,7 @@ def _is_the_same(one: str | Column, other: str | Column) -> bool:
 
 def _number(rows: DataFrame, of: str | Column) -> Column:
     """The column as a number that Arrow casts as Spark does; of what is none, whether it is there, which is counted."""
-    given = F.col(of) if isinstance(of, str) else of
-    kind = type_of(rows, of)
+    given, kind = given_column(of), type_of(rows, of)
     if isinstance(kind, (*_COLUMNWISE, T.FloatType)):
         return given
     return given.cast("double") if isinstance(kind, T.NumericType) else F.when(given.isNotNull(), F.lit(True))

@@ -87,7 +87,7 @@ class RowGroups:
         groups = _Groups(columns[: self.keys])
         times, inputs = columns[self.keys], columns[self.keys + 1 :]
         state = [self._folded(each, groups, None if each.of is None else inputs[each.of]) for each in self.columns]
-        return self._partials(rows, groups, times, groups.sizes, state)
+        return self._partials(rows.column_names, groups, times, groups.sizes, state)
 
     def _of_partials(self, partials: pa.Table) -> pa.RecordBatch:
         columns = _columns(partials)
@@ -96,15 +96,15 @@ class RowGroups:
         if groups.count < partials.num_rows:
             state = [self._merged(each, groups, column) for each, column in zip(self.columns, state, strict=True)]
             records = groups.folded(records, "sum")
-        return self._partials(partials, groups, times, records, state)
+        return self._partials(partials.column_names, groups, times, records, state)
 
     def _partials(
-        self, given: pa.Table, groups: _Groups, times: pa.Array, records: pa.Array, state: Sequence[pa.Array]
+        self, given: Sequence[str], groups: _Groups, times: pa.Array, records: pa.Array, state: Sequence[pa.Array]
     ) -> pa.RecordBatch:
-        keys = [column.take(groups.first) for column in _columns(given)[: self.keys]]
-        names = [*given.column_names[: self.keys], TIMESTAMP, RECORDS]
+        """`given`: the names of the columns that were given."""
+        names = [*given[: self.keys], TIMESTAMP, RECORDS]
         names += [state_column(number) for number in range(len(self.columns))]
-        return pa.RecordBatch.from_arrays([*keys, groups.folded(times, "max"), records, *state], names=names)
+        return pa.RecordBatch.from_arrays([*groups.keys, groups.folded(times, "max"), records, *state], names=names)
 
     def _folded(self, column: StateColumn, groups: _Groups, of: pa.Array | None) -> pa.Array:
         if of is None:
@@ -141,7 +141,7 @@ class _Groups:
     Attributes:
         numbers: of each row's group.
         count: of groups.
-        first: each group's first row.
+        keys: what makes each group, column by column.
         sizes: how many rows each has.
     """
 
@@ -156,7 +156,7 @@ class _Groups:
         first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # what is written last counts
         self.numbers: npt.NDArray[np.int64] = numbers
         self.count = count if len(numbers) else 0
-        self.first = pa.array(first[: self.count])
+        self.keys = [key.take(pa.array(first[: self.count])) for key in keys]
         self.sizes = pa.array(np.bincount(numbers, minlength=self.count))
 
     def folded(self, values: pa.Array, function: str) -> pa.Array:
