@@ -426,8 +426,9 @@ def _cost(reset: PlannedReset) -> str:
 
 def _in_all(resets: Collection[PlannedReset]) -> str:
     """What the resets mean together; "" if each partition stays, or has no offset yet."""
-    moved = [each.skipped for each in resets if each.before is not None]
-    skipped, again = sum(max(0, each) for each in moved), sum(max(0, -each) for each in moved)
+    from kohort.client.administration.resets import skipped_and_again
+
+    skipped, again = skipped_and_again(resets)
     parts = ([f"skips {skipped:,}"] if skipped else []) + ([f"reads {again:,} again"] if again else [])
     return ", ".join(parts)
 

@@ -7,7 +7,7 @@ the last record means the end.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -148,6 +148,12 @@ def _planned(
             return _within(before, to.value, first, last)
         case Where.OFFSETS:
             return _within(before, to.offsets[partition], first, last)
+
+
+def skipped_and_again(resets: Iterable[PlannedReset]) -> tuple[int, int]:
+    """How many records resets skip in all, and how many they have read again."""
+    moved = [each.skipped for each in resets]
+    return sum(each for each in moved if each > 0), -sum(each for each in moved if each < 0)
 
 
 def _counted(reset: PlannedReset, ends: tuple[int, int]) -> PlannedReset:

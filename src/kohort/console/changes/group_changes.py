@@ -8,7 +8,7 @@ from typing import Final
 
 from kohort.client.administration.group_types import GroupDescription, GroupMember
 from kohort.client.administration.member_removal import MemberToRemove
-from kohort.client.administration.resets import PlannedReset, ResetError, ResetTo
+from kohort.client.administration.resets import PlannedReset, ResetError, ResetTo, skipped_and_again
 from kohort.client.types import TopicPartition
 from kohort.console.changes.fields import Fields
 from kohort.console.changes.plan import Access, Change, Done, Plan, cell, check_rows, count
@@ -139,8 +139,7 @@ def reset_to(fields: Fields) -> ResetTo:
 
 
 def _effects(moved: Mapping[TopicPartition, PlannedReset], stay: int) -> tuple[str, ...]:
-    skipped = sum(max(0, each.skipped) for each in moved.values())
-    again = sum(max(0, -each.skipped) for each in moved.values())
+    skipped, again = skipped_and_again(moved.values())
     new = sum(each.before is None for each in moved.values())
     found = []
     if skipped:
