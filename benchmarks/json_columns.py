@@ -4,8 +4,9 @@
     python -m benchmarks.json_columns --quick
 
 Values of a topic are given as an Arrow column of bytes, and wanted as Arrow columns of a declared schema.
-Kohort has `pyarrow.json` read them, too, but knows which row is which and which is bad, where that alone fails for all
-or crashes. It takes text, so the values are joined by newlines for it; of several ways to read that the fastest counts.
+Kohort reads what is flat by a compiled loop, and has `pyarrow.json` read the other rows; it knows which row is which
+and which is bad, where that alone fails for all or crashes. `pyarrow.json` takes text, so the values are joined by
+newlines for it; of several ways to read that the fastest counts.
 Each figure is the best of repeated runs, in turns: of processor time on one core, but for the last columns.
 """
 

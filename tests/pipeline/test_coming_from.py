@@ -18,6 +18,8 @@ from tests.tools import MAVEN
 
 from .kafka_streams_programs import Driver, Programs
 
+pytestmark = pytest.mark.timeout(MAVEN_S)
+
 Start = Callable[..., TestDriver]
 Rewritten = Callable[[str], TestDriver | Driver]
 """Starts a program of docs/coming-from-kafka-streams.md by its heading."""
@@ -47,7 +49,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
     programs.close()
 
 
-@pytest.fixture(params=["python", pytest.param("java", marks=pytest.mark.timeout(MAVEN_S))])
+@pytest.fixture(params=["python", "java"])
 def rewritten(request: pytest.FixtureRequest) -> Rewritten:
     """Here, and in Kafka Streams."""
     if request.param == "java":

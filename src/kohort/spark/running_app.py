@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _AT_EXIT_S: Final = 60.0
 """At the end of the process, an instance has so long to end."""
+_LAST_LOOK_S: Final = 5.0
+"""Who waits for the end waits so much longer for what shows it."""
 _TRIES: Final = 20
 
 
@@ -64,6 +66,7 @@ class RunningApp:
         self._over = threading.Event()
         self._error: BaseException | None = None
         self._reading = threading.Lock()
+        self._views: list[threading.Thread] = []
 
     # Life ------------------------------------------------------------------------------------------------------------
 
@@ -122,6 +125,8 @@ class RunningApp:
         """
         if not self._over.wait(timeout):
             return False
+        for each in self._views:  # a notebook's cell that has ended can be past being changed
+            each.join(_LAST_LOOK_S)
         if self._error is not None:
             raise self._error
         return True
@@ -168,7 +173,8 @@ class RunningApp:
         if _in_a_notebook():
             shown = self._bundle()
             handle = import_module("IPython.display").display(shown, raw=True, display_id=True)
-            _thread(f"kohort-{self.application_id}-live", self._refresh, handle, shown, seconds)
+            name = f"kohort-{self.application_id}-live"
+            self._views.append(_thread(name, self._refresh, handle, shown, seconds))
         else:
             self._show_a_line()
 
@@ -273,8 +279,10 @@ _lock = threading.RLock()
 _running: list[RunningApp] = []
 
 
-def _thread(name: str, target: Callable[..., object], *arguments: object) -> None:
-    threading.Thread(target=target, args=arguments, name=name, daemon=True).start()
+def _thread(name: str, target: Callable[..., object], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def _in_a_notebook() -> bool:

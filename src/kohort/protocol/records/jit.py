@@ -10,7 +10,7 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["copy_bytes", "inlined", "kernel"]
+__all__ = ["copy_bytes", "inlined", "kernel", "load_word"]
 
 _warned = False
 
@@ -53,6 +53,20 @@ copy_bytes: Any = intrinsic(_copy_bytes)
 
 The compiler doesn't turn a loop over bytes into memcpy; it is some ten times slower.
 """
+
+
+def _load_word(typing: Any, source: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, at = arguments
+        found = builder.gep(context.make_array(signature.args[0])(context, builder, array).data, [at])
+        word = context.get_value_type(types.uint64)
+        return builder.load(builder.bitcast(found, word.as_pointer()), align=1)
+
+    return types.uint64(source, types.intp), code
+
+
+load_word: Any = intrinsic(_load_word)
+"""`load_word(source, at)` for kernels: eight bytes of an array as the machine has them, without bounds checks."""
 
 
 def _warn() -> None:

@@ -13,7 +13,8 @@ import pyarrow.json
 from pyspark.sql import types as spark
 
 from kohort.spark.formats.arrow_types import arrow_schema
-from kohort.spark.formats.byte_columns import Ints
+from kohort.spark.formats.byte_columns import Bools, Ints
+from kohort.spark.formats.flat_json import flat_json
 from kohort.spark.formats.interfaces import Decoded, FormatError
 from kohort.spark.formats.json_columns import Column, NotPlainError, column
 from kohort.spark.formats.json_values import BadValueError, maker, parsed
@@ -37,9 +38,9 @@ class JsonDecoder:
     - NaN, Infinity and -Infinity are numbers.
     - A null, or a field that is missing, is an error where the column is NOT NULL.
 
-    `pyarrow.json` reads many rows at once, and fails if one of them can't be read. Then those that msgspec wouldn't
-    read are looked at one by one, as are those of which columns can't be made; the others are read at once, or, if that
-    fails, too, parts of them.
+    A compiled loop reads what is flat (`json_kernel`). `pyarrow.json` reads the other rows at once, and fails if one of
+    them can't be read. Then those that msgspec wouldn't read are looked at one by one, as are those of which columns
+    can't be made; the others are read at once, or, if that fails, too, parts of them.
     All rows are looked at one by one if a schema has maps, or decimals of more than 15 digits. (Of those with fewer,
     one that is nearer to 0 than a double can be is 0.)
 
@@ -63,6 +64,7 @@ class JsonDecoder:
         self._nulls = all(each.nullable for each in schema.fields)
         self._make = maker(schema, times)
         self._columns = column(schema, times)
+        self._flat = None if self._columns is None else flat_json(self._columns.read)
         self._likely = None if self._columns is None else msgspec.json.Decoder(self._columns.likely)
         # A field that no record has, as none knows its name: each object has it once, if each value is one object.
         self._marker = secrets.token_hex(8)
@@ -70,11 +72,30 @@ class JsonDecoder:
     def decode(self, values: pa.Array) -> Decoded:
         values = _binary(values)
         errors: dict[int, str] = {}
-        columns = self._decode(values, np.arange(len(values)), errors)
+        columns = self._flat_and_others(values, np.arange(len(values)), errors)
         if not errors:
             return Decoded(columns, None, [])
         good = np.delete(np.arange(len(values)), list(errors))
         return Decoded(columns, pa.array(good, pa.int64()), sorted(errors.items()))
+
+    def _flat_and_others(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:
+        """The rows of values, without those that have errors; `numbers` are theirs."""
+        if self._flat is None or self._columns is None or (values.null_count and not self._nulls):
+            return self._decode(values, numbers, errors)
+        found, flat = self._flat.read(values)
+        try:
+            if flat.all():
+                return self._batch(self._columns.make(found))
+        except NotPlainError as error:
+            flat = ~error.rows
+        except (pa.ArrowException, ValueError):
+            return self._decode(values, numbers, errors)
+        try:
+            quick = self._batch(self._columns.make(found.filter(pa.array(flat))))
+        except (pa.ArrowException, ValueError):
+            return self._decode(values, numbers, errors)
+        others = self._decode(values.filter(pa.array(~flat)), numbers[~flat], errors)
+        return _in_order(quick, others, flat, numbers, errors)
 
     def _decode(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:
         """The rows of values, without those that have errors; `numbers` are theirs."""
@@ -95,8 +116,7 @@ class JsonDecoder:
             )
         quick = self._decode(values.filter(pa.array(plain)), numbers[plain], errors)
         slow = self._one_by_one(values.filter(pa.array(~plain)), numbers[~plain], errors)
-        left = [each for each in (*numbers[plain].tolist(), *numbers[~plain].tolist()) if each not in errors]
-        return pa.concat_batches([quick, slow]).take(pa.array(np.argsort(left), pa.int64()))
+        return _in_order(quick, slow, plain, numbers, errors)
 
     def _is_likely(self, value: bytes | None) -> bool:
         assert self._likely is not None
@@ -128,6 +148,9 @@ class JsonDecoder:
                 made = row.make(self._read(there, row)).take(pa.array(order, mask=~is_there))
             except NotPlainError as error:
                 raise NotPlainError(is_there & error.rows[order]) from None
+        return self._batch(made)
+
+    def _batch(self, made: pa.StructArray) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(made.flatten(), schema=self.schema)
 
     def _read(self, values: pa.Array, row: Column) -> pa.Array:
@@ -168,6 +191,14 @@ class JsonDecoder:
             raise BadValueError("an empty value; a JSON object is wanted")
         made: dict[str, Any] = self._make(parsed(value))
         return made
+
+
+def _in_order(
+    some: pa.RecordBatch, others: pa.RecordBatch, are_some: Bools, numbers: Ints, errors: dict[int, str]
+) -> pa.RecordBatch:
+    """Rows that were decoded apart, in their order; those with errors are in neither."""
+    left = [each for each in (*numbers[are_some].tolist(), *numbers[~are_some].tolist()) if each not in errors]
+    return pa.concat_batches([some, others]).take(pa.array(np.argsort(left), pa.int64()))
 
 
 def _binary(values: pa.Array | pa.ChunkedArray) -> pa.Array:
