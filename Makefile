@@ -56,9 +56,10 @@ endef
 test: $(READY) ## The tests, in parallel: make test WORKERS=8 TESTS="tests/client tests/interop"
 	$(call run_tests)
 
-test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
+SHARE ?= 1/1
+test-long: $(READY) ## More of them: crashes, restarts, groups of all clients, simulated worlds: make test-long SHARE=1/2
 	@$(TOOLS) chromium systemd
-	$(call run_tests,-m long)
+	$(call run_tests,-m long --share $(SHARE))
 
 # Parts of the tests, for quick turns of about two minutes at most: make test-log. CONTRIBUTING.md says what each folder shows.
 AREA_wire := tests/protocol ## messages, record batches and their codec
@@ -206,7 +207,7 @@ dist: $(READY) ## What is uploaded, in dist/: sdists and wheels of kohort and ko
 
 smoke: $(READY) ## Every target that CI doesn't run otherwise, in small, so that none rots
 	@$(TOOLS) java kcat maven
-	@$(BIN)/python -m tests.smoke $(SMOKE)
+	@$(BIN)/python -m tests.smoke --share $(SHARE) $(SMOKE)
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -17,7 +17,7 @@ settings.load_profile("kohort")
 providers._get_local_constants = lambda: providers._local_constants  # which are none
 engine.MAX_SHRINKING_SECONDS = 60
 
-pytest_plugins = ["tests.time_limits"]
+pytest_plugins = ["tests.time_limits", "tests.shares"]
 
 LONGEST = frozenset({"test_kafka_protocol_tests.py", "test_time_limits.py", "test_wheel.py"})
 """Files with tests of half a minute and more each, by themselves."""

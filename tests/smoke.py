@@ -1,6 +1,7 @@
 """Every target of the Makefile that CI doesn't run otherwise, once and in small, so that none rots: `make smoke`.
 
     make smoke SMOKE="bench-wire dist"
+    make smoke SHARE=1/2
 
 A target has to succeed and to print what is asked for, or, where a program is missing, to say so without a traceback.
 With CI=1 nothing may be missing.
@@ -24,6 +25,7 @@ from typing import IO, Final
 
 from rich.console import Console
 
+from tests.shares import WHOLE, share
 from tests.tools import JAVA, KCAT, MAVEN, Tool
 
 ROOT: Final = Path(__file__).parents[1]
@@ -153,12 +155,15 @@ def main() -> int:
     """Run what is asked for; 1 if something was wrong, 130 after Ctrl+C."""
     parser = argparse.ArgumentParser(prog="python -m tests.smoke", description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="by default all")
+    parser.add_argument(
+        "--share", type=share, default=WHOLE, metavar="K/N", help="every N-th of them, from the K-th on"
+    )
     options = parser.parse_args()
     if unknown := set(options.targets) - set(SMOKES):
         parser.error(f"no such target here: {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return run_all(options.targets or SMOKES, Console(soft_wrap=True))
+        return run_all(options.share.of(options.targets or list(SMOKES)), Console(soft_wrap=True))
     except KeyboardInterrupt:
         return 130
 
