@@ -624,6 +624,32 @@ def test_large_epochs_have_as_many_splits_as_there_are_cores_now(
     assert harness.spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
+def test_a_plan_that_shuffles_is_built_once_and_runs_anew(
+    harness: JobsHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the number of its splits changes in between."""
+    monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", 0)
+    topic = harness.topic()
+    built: list[int] = []
+
+    def shuffled(rows: DataFrame) -> DataFrame:
+        built.append(harness.parallelism)
+        return rows.repartition("carrier")
+
+    end = ToTopic("out", ("carrier",), "json", ("delay",))
+    jobs = harness.jobs(through(harness, harness.source(topic), end, Transform(shuffled)))
+    epochs = [(FLIGHTS[:7], 2), (FLIGHTS[7:9], 2), (FLIGHTS[9:15], 3), (FLIGHTS[15:], 2)]
+    for epoch, (some, parallelism) in enumerate(epochs):
+        monkeypatch.setattr(harness, "parallelism", parallelism)
+        start = list(harness.ends[topic])
+        harness.send(topic, some)
+        ranges = [OffsetRange(topic, at, start[at], now) for at, now in enumerate(harness.ends[topic])]
+        rows = jobs.run(EpochInput(epoch, tuple(ranges))).rows[0]
+        delays = [json.loads(value)["delay"] for value in rows["value"].to_pylist()]
+        assert sorted(delays) == sorted(row["delay"] for _, _, row in some)
+    assert built == [2, 2, 3]  # the first to see which columns it uses
+
+
 def test_a_job_is_cancelled_from_another_thread(harness: JobsHarness) -> None:
     topic = harness.topic()
     harness.send(topic, FLIGHTS[:2])

@@ -23,9 +23,13 @@ def is_the_same_each_time(frame: DataFrame) -> bool:
     return not (plan.has_random_numbers or plan.has_subqueries or plan.reads_clock)
 
 
-def reads_two_sides_alone(frame: DataFrame) -> bool:
-    """Whether a plan has one union, and joins nothing else, such as files that are listed when it is built."""
-    return _where_several_meet(analyzed(frame)) == [NodeName.UNION]
+def reads_input_alone(frame: DataFrame, *, sides: bool) -> bool:
+    """Whether a plan joins nothing to its input, such as files that are listed when it is built.
+
+    Args:
+        sides: whether the input has two sides, which are united.
+    """
+    return _where_several_meet(analyzed(frame)) == ([NodeName.UNION] if sides else [])
 
 
 def _where_several_meet(node: PlanNode) -> list[str]:

@@ -19,7 +19,7 @@ from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.plan_reuse import is_reusable, is_the_same_each_time, reads_two_sides_alone
+from kohort.spark.jobs.plan_reuse import is_reusable, is_the_same_each_time, reads_input_alone
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.send_order import in_common_order, in_order
 from kohort.spark.jobs.session_settings import shuffle_into
@@ -209,8 +209,8 @@ class SubtopologyJobs:
         if key not in self._built_each_time:
             if is_reusable(frame):
                 self._reusable[key] = frame
-            elif self._reads_sides and is_the_same_each_time(frame) and reads_two_sides_alone(frame):
-                # Each large epoch has a shuffle, and building both sides anew costs as much as joining many rows.
+            elif is_the_same_each_time(frame) and reads_input_alone(frame, sides=self._reads_sides):
+                # Each large epoch has a shuffle, and building the plan anew takes a tenth of its time.
                 self._built_once[key] = frame
             else:
                 self._built_each_time.add(key)
