@@ -28,6 +28,7 @@ def formats() -> None:
     schema = T.StructType([T.StructField(kind.typeName(), kind) for kind in KINDS])
     text = json.dumps(dict(zip(schema.names, ROW, strict=True))).encode()
     found = decoder("json", schema).decode(pa.array([text, None], pa.binary())).columns
+    decoder("json", schema).decode(pa.array(['{"string":"é"}'.encode()], pa.binary()))
     for pattern in ("yyyy-MM-dd", ""):
         times = TimeFormats((("", pattern),), "Europe/Berlin")
         decoder("json", schema, times=times).decode(pa.array([text], pa.binary()))

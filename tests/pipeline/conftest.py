@@ -23,7 +23,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores, without a page to look at."""
     JAVA.require()
     from pyspark.sql import SparkSession
@@ -34,6 +34,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.extraJavaOptions", QUICK_JVM)
+        .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ from kohort.spark.runtime.planning import subtopology_plan_of
 from .jobs_harness import JobsHarness
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def flight(number: int) -> dict[str, Any]:
@@ -638,6 +639,7 @@ def test_a_plan_that_shuffles_is_built_once_and_runs_anew(
 
     end = ToTopic("out", ("carrier",), "json", ("delay",))
     jobs = harness.jobs(through(harness, harness.source(topic), end, Transform(shuffled)))
+    before = shuffle_files(harness.spark)
     epochs = [(FLIGHTS[:7], 2), (FLIGHTS[7:9], 2), (FLIGHTS[9:15], 3), (FLIGHTS[15:], 2)]
     for epoch, (some, parallelism) in enumerate(epochs):
         monkeypatch.setattr(harness, "parallelism", parallelism)
@@ -648,6 +650,23 @@ def test_a_plan_that_shuffles_is_built_once_and_runs_anew(
         delays = [json.loads(value)["delay"] for value in rows["value"].to_pylist()]
         assert sorted(delays) == sorted(row["delay"] for _, _, row in some)
     assert built == [2, 2, 3]  # the first to see which columns it uses
+    wait_for(lambda: not shuffle_files(harness.spark) - before)
+
+
+def shuffle_files(spark: SparkSession) -> set[Path]:
+    """What shuffles have on the disk, but for those whose plans are garbage by now."""
+    gc.collect()
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.System.gc()
+    return set(Path(spark.sparkContext.getConf().get("spark.local.dir", "")).rglob("shuffle_*"))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_job_is_cancelled_from_another_thread(harness: JobsHarness) -> None:

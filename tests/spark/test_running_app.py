@@ -212,6 +212,38 @@ class Display:
             return self.changed.wait_for(lambda: text in self.pages[-1], 60)
 
 
+def test_who_waits_for_its_end_waits_for_what_shows_it(
+    made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not for long: a cell that has ended can be past being changed, and a display may hang."""
+    going_on = threading.Event()
+
+    class Slow(Display):
+        def update(self, bundle: dict[str, str], raw: bool) -> None:
+            assert going_on.wait(60)
+            super().update(bundle, raw)
+
+    shown = Slow()
+    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)  # type: ignore[arg-type]
+    running = made().begin()
+    running.live(seconds=60)
+    running.ask()
+    threading.Timer(0.2, going_on.set).start()
+    assert running.wait()
+    assert ">stopped</span>" in shown.pages[-1]
+
+    going_on.clear()
+    hanging = made(name="another").begin()
+    hanging.live(seconds=60)
+    hanging.ask()
+    assert hanging.await_end(60)
+    assert hanging.wait(0)
+    assert ">stopped</span>" not in shown.pages[-1]
+    going_on.set()
+
+
 def test_in_a_notebook_it_is_shown_until_it_ends(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Display()
     kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))

@@ -7,8 +7,10 @@ import concurrent.futures.thread  # noqa: F401  # what it does at the end of a p
 import contextlib
 import functools
 import logging
+import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import TracebackType
@@ -32,7 +34,7 @@ log = logging.getLogger(__name__)
 _AT_EXIT_S: Final = 60.0
 """At the end of the process, an instance has so long to end."""
 _LAST_LOOK_S: Final = 5.0
-"""Who waits for the end waits so much longer for what shows it."""
+"""Who waits for the end waits so much longer, at most, for views that show it."""
 _TRIES: Final = 20
 
 
@@ -115,7 +117,9 @@ class RunningApp:
         self._ask()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it ends, by `stop` or by itself; says whether it has. Ctrl+C ends the waiting alone.
+        """Waits until it ends, by `stop` or by itself, and views have shown that; says whether it has ended.
+
+        Ctrl+C ends the waiting alone.
 
         Args:
             timeout: seconds to wait.
@@ -123,13 +127,20 @@ class RunningApp:
         Raises:
             ApplicationError, ProgramError, …: what it has failed with, as from `StreamsApp.run`.
         """
+        began = time.monotonic()
         if not self._over.wait(timeout):
             return False
-        for each in self._views:  # a notebook's cell that has ended can be past being changed
-            each.join(_LAST_LOOK_S)
+        self._await_views(began + timeout if timeout is not None else math.inf)
         if self._error is not None:
             raise self._error
         return True
+
+    def _await_views(self, deadline: float) -> None:
+        """A notebook's cell that has ended can be past being changed: nbclient passes over what comes then."""
+        views, self._views = self._views, []
+        deadline = min(deadline, time.monotonic() + _LAST_LOOK_S)
+        for each in views:
+            each.join(max(deadline - time.monotonic(), 0))
 
     def await_end(self, timeout: float) -> bool:
         """Waits as `wait` does, and raises nothing."""

@@ -77,7 +77,7 @@ def _load_compiled_code() -> None:
 
     load_columns().result()
     columns = T.StructType().add("time", T.TimestampType()).add("date", T.DateType()).add("text", T.StringType())
-    JsonDecoder(columns).decode(pa.array([b'{"time":"2013-01-01T05:00:00Z","date":"2013-01-01","text":"EWR"}']))
+    JsonDecoder(columns).decode(pa.array(['{"time":"2013-01-01T05:00:00Z","date":"2013-01-01","text":"é"}'.encode()]))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
-from kohort.spark.formats import FormatError, decoder, encoder, json_decoder
+from kohort.spark.formats import FormatError, decoder, encoder, flat_json, json_decoder
 from kohort.spark.formats.times import TimeFormats
 
 FLAT = spark.StructType(
@@ -226,6 +226,43 @@ def test_times(time: datetime.datetime, zone: str, between: str) -> None:
 )  # fmt: skip
 def test_types(kind: spark.DataType, text: str, value: Any) -> None:
     assert one("t", kind, f'{{"t": {text}}}') == value
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "", " ", "é", "a.b"])
+def test_any_name(name: str) -> None:
+    assert one(name, spark.LongType(), json.dumps({name: 5})) == 5
+
+
+def test_rows_that_are_not_flat_are_not_looked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rows tell that others aren't flat either, and where most are a bad one doesn't make it all for nothing."""
+    flat, nested, bad = b'{"a":1}', b'{"a":1,"e":[]}', b'{"a":"x"}'
+    read: list[int] = []
+    read_others: list[int] = []
+    reader, decode = flat_json.FlatJson.read, json_decoder.JsonDecoder._decode
+
+    def watched(self: Any, values: pa.Array) -> Any:
+        read.append(len(values))
+        return reader(self, values)
+
+    def watched_decode(self: Any, values: pa.Array, *others: Any) -> Any:
+        read_others.append(len(values))
+        return decode(self, values, *others)
+
+    monkeypatch.setattr(flat_json.FlatJson, "read", watched)
+    monkeypatch.setattr(json_decoder.JsonDecoder, "_decode", watched_decode)
+    for values, looked_at, others in (
+        ([flat] * 1_000, [64, 1_000], []),
+        ([nested] * 1_000, [64], [1_000]),
+        ([*[flat] * 999, nested], [64, 1_000], [1]),
+        ([*[flat] * 64, *[nested] * 900], [64, 964], [964]),
+        ([*[flat] * 500, bad, None] * 2, [64, 1_004], [2]),
+        ([flat, nested], [2], [2]),
+        ([], [0], []),
+    ):
+        read.clear()
+        read_others.clear()
+        DECODER.decode(pa.array(values, pa.binary()))
+        assert (read, read_others[:1]) == (looked_at, others)
 
 
 def test_decimals() -> None:

@@ -53,7 +53,8 @@ class FlatJson:
             if kind == kernels.BOOLEAN:
                 column = booleans((number != 0) & found, found)
             elif kind == kernels.WHOLE:
-                column = fixed(field.type, number.astype(field.type.to_pandas_dtype(), copy=False), found)
+                # A copy of int64, too: a view of `numbers` would keep all of it.
+                column = fixed(field.type, number.astype(field.type.to_pandas_dtype()), found)
             else:
                 column = gathered(pa.string(), text.data, number.astype(np.int32), size, found).cast(field.type)
             columns.append(column)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -23,6 +24,9 @@ from kohort.spark.formats.times import FIRST_US, LAST_US, Counted, TimeFormats, 
 
 _FIRST_DAY: Final = FIRST_US // 86_400_000_000
 _LAST_DAY: Final = LAST_US // 86_400_000_000
+
+_NAME: Final = re.compile(r'[^"\\\x00-\x1f]*')
+"""Names that msgspec's structs may have."""
 
 _DIGITS: Final = 15  # that a double has
 _EXACT: Final = 2.0**52  # below which doubles are half a unit apart, or less
@@ -51,7 +55,7 @@ class Column(NamedTuple):
 
 
 def column(kind: spark.DataType, times: TimeFormats, name: str = "") -> Column | None:
-    """How a column is read; None if it can't be so: maps, decimals of many digits, and whatever has them.
+    """How a column is read; None if it can't be so: maps, decimals of many digits, names with quotes, what has these.
 
     Args:
         kind: the column's type.
@@ -121,7 +125,7 @@ def _struct(kind: spark.StructType, times: TimeFormats, name: str) -> Column | N
     prefix = f"{name}." if name else ""
     fields = []
     for each in kind.fields:
-        if (found := column(each.dataType, times, prefix + each.name)) is None:
+        if not _NAME.fullmatch(each.name) or (found := column(each.dataType, times, prefix + each.name)) is None:
             return None
         fields.append((each, found))
     arrow = arrow_type(kind, name)

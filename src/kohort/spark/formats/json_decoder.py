@@ -23,6 +23,9 @@ from kohort.spark.formats.times import ISO, TimeFormats, check_times
 _ONE_BY_ONE: Final = 32
 """Rows that are looked at one by one if one of them isn't plain."""
 
+_FEW: Final = 64
+"""So many rows tell whether it pays to look for flat ones. Of no more, they aren't read apart from the others."""
+
 _PARTS: Final = 16
 """Of more rows, so many parts are tried on their own."""
 
@@ -72,30 +75,33 @@ class JsonDecoder:
     def decode(self, values: pa.Array) -> Decoded:
         values = _binary(values)
         errors: dict[int, str] = {}
-        columns = self._flat_and_others(values, np.arange(len(values)), errors)
+        columns = self._flat_and_others(values, errors)
         if not errors:
             return Decoded(columns, None, [])
         good = np.delete(np.arange(len(values)), list(errors))
         return Decoded(columns, pa.array(good, pa.int64()), sorted(errors.items()))
 
-    def _flat_and_others(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:
-        """The rows of values, without those that have errors; `numbers` are theirs."""
-        if self._flat is None or self._columns is None or (values.null_count and not self._nulls):
+    def _flat_and_others(self, values: pa.Array, errors: dict[int, str]) -> pa.RecordBatch:
+        """The rows of values, without those that have errors."""
+        numbers, many = np.arange(len(values)), len(values) > _FEW
+        if self._flat is None or self._columns is None:
+            return self._decode(values, numbers, errors)
+        if many and not _mostly(self._flat.read(values.slice(0, _FEW))[1]):
             return self._decode(values, numbers, errors)
         found, flat = self._flat.read(values)
-        try:
+        while flat.all() or (many and _mostly(flat)):
+            try:
+                made = self._batch(self._columns.make(found if flat.all() else found.filter(pa.array(flat))))
+            except NotPlainError as error:
+                flat[np.flatnonzero(flat)[error.rows]] = False
+                continue
+            except (pa.ArrowException, ValueError):
+                break
             if flat.all():
-                return self._batch(self._columns.make(found))
-        except NotPlainError as error:
-            flat = ~error.rows
-        except (pa.ArrowException, ValueError):
-            return self._decode(values, numbers, errors)
-        try:
-            quick = self._batch(self._columns.make(found.filter(pa.array(flat))))
-        except (pa.ArrowException, ValueError):
-            return self._decode(values, numbers, errors)
-        others = self._decode(values.filter(pa.array(~flat)), numbers[~flat], errors)
-        return _in_order(quick, others, flat, numbers, errors)
+                return made
+            others = self._decode(values.filter(pa.array(~flat)), numbers[~flat], errors)
+            return _in_order(made, others, flat, numbers, errors)
+        return self._decode(values, numbers, errors)
 
     def _decode(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:
         """The rows of values, without those that have errors; `numbers` are theirs."""
@@ -197,8 +203,15 @@ def _in_order(
     some: pa.RecordBatch, others: pa.RecordBatch, are_some: Bools, numbers: Ints, errors: dict[int, str]
 ) -> pa.RecordBatch:
     """Rows that were decoded apart, in their order; those with errors are in neither."""
-    left = [each for each in (*numbers[are_some].tolist(), *numbers[~are_some].tolist()) if each not in errors]
+    left = np.concatenate([numbers[are_some], numbers[~are_some]])
+    if errors:
+        left = left[~np.isin(left, list(errors))]
     return pa.concat_batches([some, others]).take(pa.array(np.argsort(left), pa.int64()))
+
+
+def _mostly(flat: Bools) -> bool:
+    """Whether it pays to read flat rows apart from the others."""
+    return bool(2 * np.count_nonzero(flat) >= len(flat))
 
 
 def _binary(values: pa.Array | pa.ChunkedArray) -> pa.Array:

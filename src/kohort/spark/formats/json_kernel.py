@@ -19,11 +19,10 @@ NUMBER: Final = 2
 TEXT: Final = 3
 
 _NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8) for word in (b"null", b"true", b"false"))
-_EXPONENT: Final = 2
-_LENGTH: Final = 100
-"""Most digits of an exponent, and bytes of a number, which then is no infinity."""
-_MOST: Final = 922_337_203_685_477_580
-"""A tenth of the largest int64."""
+_EXPONENT_DIGITS: Final = 2
+_NUMBER_BYTES: Final = 100
+"""A double of no more than that, both together, is no infinity."""
+_TENTH_OF_LARGEST: Final = 922_337_203_685_477_580
 
 _BLANKS: Final = np.zeros(256, np.bool_)
 _BLANKS[list(b" \t\r\n")] = True
@@ -53,12 +52,12 @@ def name_table(names: list[bytes]) -> np.ndarray[Any, np.dtype[np.int32]]:
     """
     table = np.full(1 << (2 * len(names)).bit_length(), -1, np.int32)
     for column, name in enumerate(names):
-        number = _FNV_START
+        place = _FNV_START
         for byte in name:
-            number = ((number ^ byte) * _FNV_PRIME) & 0xFFFF_FFFF
-        while table[number & (len(table) - 1)] >= 0:
-            number += 1
-        table[number & (len(table) - 1)] = column
+            place = ((place ^ byte) * _FNV_PRIME) & 0xFFFF_FFFF
+        while table[place & (len(table) - 1)] >= 0:
+            place += 1
+        table[place & (len(table) - 1)] = column
     return table
 
 
@@ -91,7 +90,7 @@ def _string_end(data: Any, at: Any, end: Any) -> Any:
     """(Where the quote is that ends a string, or -1; whether all of it is ASCII)."""
     high = np.uint8(0)
     highs = np.uint64(0)
-    while at + 8 <= end:
+    while at + 8 <= end:  # only whether one of eight bytes ends it: which one does is looked for below
         word = load_word(data, at)
         quote, backslash = word ^ _QUOTES, word ^ _BACKSLASHES
         ends = (quote - _ONES) & ~quote | (backslash - _ONES) & ~backslash | (word - _SPACES) & ~word
@@ -132,7 +131,9 @@ def _number(data: Any, at: Any, end: Any) -> Any:
         digit = np.int64(data[at]) - 48
         if digit < 0 or digit > 9:
             break
-        if number > _MOST or (number == _MOST and digit > 7):  # the least int64 is one more, and left to others
+        if number > _TENTH_OF_LARGEST or (
+            number == _TENTH_OF_LARGEST and digit > 7
+        ):  # the least int64 is one more, and left to others
             whole = False
         else:
             number = number * 10 + digit
@@ -155,7 +156,7 @@ def _number(data: Any, at: Any, end: Any) -> Any:
         start = at
         while at < end and 48 <= data[at] <= 57:
             at += 1
-        if at == start or at - start > _EXPONENT:
+        if at == start or at - start > _EXPONENT_DIGITS:
             return np.int64(-1), number, False
     return at, -number if minus else number, whole
 
@@ -163,10 +164,10 @@ def _number(data: Any, at: Any, end: Any) -> Any:
 @kernel
 def _column(data: Any, start: Any, end: Any, names: Any, name_starts: Any, table: Any) -> Any:
     """Which column is of this name, or -1; the quote after it is at `end`."""
-    number = np.uint32(_FNV_START)
+    hashed = np.uint32(_FNV_START)
     for at in range(start, end):
-        number = np.uint32((number ^ data[at]) * np.uint32(_FNV_PRIME))
-    place = np.int64(number) & (len(table) - 1)
+        hashed = np.uint32((hashed ^ data[at]) * np.uint32(_FNV_PRIME))
+    place = np.int64(hashed) & (len(table) - 1)
     while table[place] >= 0:
         column = table[place]
         size = name_starts[column + 1] - name_starts[column]
@@ -199,13 +200,13 @@ def _read_object(
             at += seen[field, 1]
         else:
             start = at
-            at, plain = _string_end(data, at, end)
+            at, is_ascii = _string_end(data, at, end)
             if at < 0:
                 return False, True
-            ascii_only &= plain
+            ascii_only &= is_ascii
             column = _column(data, start, at, names, name_starts, table)
             if field < NAMES_SEEN:
-                seen[field, 0], seen[field, 1], seen[field, 2], seen[field, 3] = start, at - start, column, plain
+                seen[field, 0], seen[field, 1], seen[field, 2], seen[field, 3] = start, at - start, column, is_ascii
         field += 1
         at = _after_blanks(data, at + 1, end)
         if at == end or data[at] != 58:
@@ -218,10 +219,10 @@ def _read_object(
         start, number = at, np.int64(0)
         if byte == 34:
             start = at + 1
-            at, plain = _string_end(data, start, end)
+            at, is_ascii = _string_end(data, start, end)
             if at < 0 or (column >= 0 and kinds[column] != TEXT):
                 return False, True
-            ascii_only &= plain
+            ascii_only &= is_ascii
             if column >= 0:
                 there[column, row] = True
                 numbers[column, row] = start
@@ -236,7 +237,7 @@ def _read_object(
                     if not whole or number < least[column] or number > most[column]:
                         return False, True
                     numbers[column, row] = number
-                elif kinds[column] == NUMBER and at - start <= _LENGTH:
+                elif kinds[column] == NUMBER and at - start <= _NUMBER_BYTES:
                     numbers[column, row] = start
                     sizes[column, row] = at - start
                 else:

@@ -203,19 +203,22 @@ class SubtopologyJobs:
     def _plan(self, key: PlanKey, build: Build) -> DataFrame:
         if key in self._reusable:
             return self._reusable[key]
-        if key in self._built_once:
-            return self._built_once[key].select("*")  # Spark plans, and shuffles, anew
-        frame = build(key.branch, StageContext(self._rpc_address, key.name, key.branch, key.splits))
-        if key not in self._built_each_time:
+        if key not in self._built_once:
+            frame = build(key.branch, StageContext(self._rpc_address, key.name, key.branch, key.splits))
+            if key in self._built_each_time:
+                return frame
             if is_reusable(frame):
                 self._reusable[key] = frame
-            elif is_the_same_each_time(frame) and reads_input_alone(frame, sides=self._reads_sides):
-                # Each large epoch has a shuffle, and building the plan anew takes a tenth of its time.
-                self._built_once[key] = frame
-            else:
+                return frame
+            sides = self._reads_sides and key.name == self._subtopology.id
+            if not (is_the_same_each_time(frame) and reads_input_alone(frame, sides=sides)):
                 self._built_each_time.add(key)
                 _log.debug("its plan is built for each epoch: %s", key)
-        return frame
+                return frame
+            # It shuffles. To build it anew for each epoch would take a tenth of the time of a large one.
+            self._built_once[key] = frame
+        # Spark plans, and shuffles, anew. Nor does the first epoch run what is kept: its shuffle would be kept, too.
+        return self._built_once[key].select("*")
 
 
 def last_of_each_key(rows: pa.Table) -> pa.Table:

@@ -484,7 +484,8 @@ class Stream(Shortcuts):
         """The stream that a function makes of this one: select, where, withColumn, explode, UDFs, …
 
         The function is called now and then to build a plan, over a DataFrame of no rows or of an epoch's. It must
-        give the same plan each time, and treat each row by itself: what goes over several rows (groupBy, distinct,
+        give the same plan each time (a time or a list that it asks for in Python may stay for all epochs), and treat
+        each row by itself: what goes over several rows (groupBy, distinct,
         orderBy with limit, window functions) would go over those that happen to be in an epoch, and is refused. Keep
         the columns that the stream is keyed by as they are, where you want to group by these or join without a
         repartition topic between; and `_partition`, where rows go through mapInPandas or mapInArrow.
