@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,7 @@ from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy, F
 from kohort.spark.program.windows import window
 from kohort.spark.runtime.epoch_writes import epoch_writes
 from kohort.spark.runtime.planning import subtopology_plan_of
+from tests.waiting import eventually
 
 from .jobs_harness import JobsHarness
 
@@ -650,7 +651,7 @@ def test_a_plan_that_shuffles_is_built_once_and_runs_anew(
         delays = [json.loads(value)["delay"] for value in rows["value"].to_pylist()]
         assert sorted(delays) == sorted(row["delay"] for _, _, row in some)
     assert built == [2, 2, 3]  # the first to see which columns it uses
-    wait_for(lambda: not shuffle_files(harness.spark) - before)
+    eventually(lambda: not shuffle_files(harness.spark) - before)
 
 
 def shuffle_files(spark: SparkSession) -> set[Path]:
@@ -660,13 +661,6 @@ def shuffle_files(spark: SparkSession) -> set[Path]:
     assert jvm is not None
     jvm.System.gc()
     return set(Path(spark.sparkContext.getConf().get("spark.local.dir", "")).rglob("shuffle_*"))
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_job_is_cancelled_from_another_thread(harness: JobsHarness) -> None:

@@ -7,8 +7,6 @@ import asyncio
 import inspect
 import logging
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from pyspark.sql import SparkSession
 from kohort.spark import ProgramError, StreamsApp, count
 from kohort.spark.program.topology_outline import SubtopologyOutline, outline
 from kohort.testing.broker import Broker
+from tests.waiting import eventually
 
 from .applications import create_topics, members_of, producer
 
@@ -28,13 +27,6 @@ STATES = ("starting", "waiting", "running", "stopping", "stopped")
 def cells(servers: str, state_dir: Path) -> list[str]:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     return [each.replace("localhost:9092", servers).replace("/tmp/delays", str(state_dir)) for each in blocks]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_the_outline_has_what_a_program_reads_keeps_and_writes(spark: SparkSession) -> None:
@@ -74,7 +66,7 @@ def test_the_guide_runs_in_a_session(
     shown = []
     for cell in cells(servers, tmp_path):
         if ".store(" in cell:
-            wait_for(lambda: scope["running"].overview.records == 3)
+            eventually(lambda: scope["running"].overview.records == 3, within=120)
             running_page = scope["app"]._repr_html_()
             assert "records/s, lag of the tasks here" in running_page
         *statements, last = ast.parse(cell).body
@@ -133,7 +125,7 @@ def test_a_worker_of_queues_runs_in_the_background(
     sending.produce("jobs", '{"id": "a"}')
     sending.flush()
     with app.start(spark) as running:
-        wait_for(lambda: "1 accepted" in repr(running))
+        eventually(lambda: "1 accepted" in repr(running), within=120)
         assert running.state == "running"
         assert "1 acquired, 1 accepted" in app._repr_html_()
     assert running.state == "stopped"

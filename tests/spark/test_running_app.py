@@ -212,6 +212,13 @@ class Display:
             return self.changed.wait_for(lambda: text in self.pages[-1], 60)
 
 
+def in_a_kernel(monkeypatch: pytest.MonkeyPatch, display: Display) -> None:
+    """From now on, this process is a notebook's kernel, which shows what it displays there."""
+    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython.display", display)  # type: ignore[arg-type]
+
+
 def test_who_waits_for_its_end_waits_for_what_shows_it(
     made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,9 +231,7 @@ def test_who_waits_for_its_end_waits_for_what_shows_it(
             super().update(bundle, raw)
 
     shown = Slow()
-    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
-    monkeypatch.setitem(sys.modules, "IPython", kernel)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "IPython.display", shown)  # type: ignore[arg-type]
+    in_a_kernel(monkeypatch, shown)
     running = made().begin()
     running.live(seconds=60)
     running.ask()
@@ -246,9 +251,7 @@ def test_who_waits_for_its_end_waits_for_what_shows_it(
 
 def test_in_a_notebook_it_is_shown_until_it_ends(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Display()
-    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
-    monkeypatch.setitem(sys.modules, "IPython", kernel)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "IPython.display", shown)  # type: ignore[arg-type]
+    in_a_kernel(monkeypatch, shown)
     running = made().begin()
     running.live(seconds=0.01)
     assert "starting" in shown.pages[0]
